@@ -23,7 +23,10 @@ import { waitUntil } from "../support/wait-until.ts";
 
 export type DocsService = Awaited<ReturnType<typeof startDocsService>>;
 
-export const isWithoutPython = spawnSync("python3", ["--version"]).error !== undefined;
+const python = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
+export const isWithoutPython = python.error !== undefined;
+// A version manager's python3 is a script that starts a hundred shells.
+const pythonFolder = isWithoutPython ? "" : `${path.dirname(python.stdout.trim())}:`;
 
 const makers: Record<string, { accessKey: string; template: string; merchant: string }> = {
   ten_demoa: { accessKey: "ak_demo_a", template: "tpl_tenpercent", merchant: "mch_bakery" },
@@ -59,7 +62,7 @@ export async function startDocsService(t: Teardown) {
     receiverPort,
     superuser,
     environment: {
-      PATH: `${path.join(root, "node_modules/.bin")}:${process.env["PATH"]}`,
+      PATH: `${path.join(root, "node_modules/.bin")}:${pythonFolder}${process.env["PATH"]}`,
       HOME: process.env["HOME"],
       SERVICE: url,
       PORT: new URL(url).port,
