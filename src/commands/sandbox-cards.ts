@@ -33,6 +33,8 @@ const terms = {
   fixed: {},
   percent: { discount: { type: "percent", percent: 10 } },
   minimum: { min_order_amount: minimum },
+  // Short enough to wait for its end, long enough to lock and confirm again.
+  short: { lock_ttl_seconds: 30 },
   early: { valid_from: "2098-01-01T00:00:00Z" },
   scoped: { merchants: [otherMerchant] },
   // A card stays locked for as long as a lock can last.
@@ -48,6 +50,7 @@ const cases: Case[] = [
   { name: "no order amount", template: "percent", orderAmount: null, expected: "422 DISCOUNT_NOT_COMPUTABLE" },
   { name: "minimum reached", template: "minimum", orderAmount: minimum, expected: "200", discount: fixed },
   { name: "below minimum", template: "minimum", orderAmount: smallOrder, expected: "422 ORDER_BELOW_MINIMUM" },
+  { name: "short lock", template: "short", orderAmount: order, expected: "200", discount: fixed },
   { name: "not yet valid", template: "early", orderAmount: order, expected: "409 COUPON_NOT_YET_VALID" },
   { name: "expired", template: "fixed", orderAmount: order, expected: "409 COUPON_EXPIRED" },
   { name: "voided", template: "fixed", orderAmount: order, expected: "409 COUPON_VOIDED" },
@@ -191,9 +194,16 @@ async function waitForMint(database: Database, batches: string[]): Promise<void>
 function makeWrongCodes(keys: MasterKeys, { code, order_amount }: Card): Card[] {
   const last = crockfordAlphabet[(crockfordAlphabet.indexOf(code.at(-1)!) + 1) % 32]!;
   const unknown = makeCode(keys, keys.current, batchKey(keys, keys.current, randomBytes(32)), 1);
-  const wrong = { order_amount, discount_amount: null };
+  // The order of the fields is that of the columns.
+  const wrong = (name: string, code: string, expected: string): Card => ({
+    case: name,
+    code,
+    order_amount,
+    expected,
+    discount_amount: null,
+  });
   return [
-    { case: "mistyped", code: code.slice(0, -1) + last, ...wrong, expected: "422 COUPON_CODE_INVALID" },
-    { case: "unknown", code: unknown, ...wrong, expected: "404 NOT_FOUND" },
+    wrong("mistyped", code.slice(0, -1) + last, "422 COUPON_CODE_INVALID"),
+    wrong("unknown", unknown, "404 NOT_FOUND"),
   ];
 }

@@ -1,4 +1,5 @@
 // npm run sandbox, as an operator runs it: every test card gets the answer that is printed with it.
+import { readFileSync } from "node:fs";
 import t from "tap";
 import type { Card } from "../../src/commands/sandbox-cards.ts";
 import { fits } from "../support/fits.ts";
@@ -31,15 +32,18 @@ for (const side of [service.a, service.b])
     const { code, stdout, stderr } = await run("cards", side.tenant, "--merchant", side.merchant, "--json");
     t.strictSame([code, stderr], [0, ""]);
     const cards = JSON.parse(stdout) as Card[];
-    t.equal(cards.length, 17);
-    t.equal(new Set(cards.map((card) => card.code)).size, 17, "each card is another coupon");
+    t.equal(cards.length, 18);
+    t.equal(new Set(cards.map((card) => card.code)).size, 18, "each card is another coupon");
+    const page = readFileSync(new URL("../../docs/certify.md", import.meta.url), "utf8");
     for (const card of cards) {
+      t.ok(page.includes(`\`${card.case}\``), `docs/certify.md has a case for ${card.case}`);
       const coupon = { code: card.code, id: "", lockRequestId: "", redemption: "" };
       const order = card.order_amount === null ? {} : { order_amount: card.order_amount };
       const reply = await side.till.lock(coupon, order);
       const seen = reply.status === 200 ? "200" : `${reply.status} ${reply.json.code}`;
       t.equal(seen, card.expected, card.case);
       if (card.discount_amount !== null) t.equal(reply.json.discount_amount, card.discount_amount, card.case);
+      if (card.case === "short lock") t.ok(Date.parse(reply.json.lock_expires_at) < Date.now() + 60_000, card.case);
     }
     const audited = await service.owner.rows<{ action: string; count: number }>(
       `select action, count(*)::int from report.audit where tenant = $1
@@ -48,7 +52,7 @@ for (const side of [service.a, service.b])
     );
     t.strictSame(
       audited.map(({ action, count }) => `${action} ${count}`),
-      ["export_codes 9", "extend_coupon 1", "perform_in_sandbox 24", "suspend_batch 1"],
+      ["export_codes 10", "extend_coupon 1", "perform_in_sandbox 26", "suspend_batch 1"],
     );
     t.notMatch(JSON.stringify(await service.owner.rows("select * from core.audit")), cards[0]!.code);
   });
@@ -58,14 +62,16 @@ t.test("cards are a table too, and can be made again", async (t) => {
   t.equal(code, 0);
   const [header, ...lines] = stdout.trimEnd().split("\n");
   t.match(header, /^case +code +order_amount +expected +discount_amount$/);
-  t.equal(lines.length, 17);
+  t.equal(lines.length, 18);
   t.match(lines[0], /^redeemable +[0-9A-Z]{16} +50 +200 +5$/);
+  t.match(lines.at(-2), /^mistyped +[0-9A-Z]{16} +50 +422 COUPON_CODE_INVALID +-$/);
+  t.match(lines.at(-1), /^unknown +[0-9A-Z]{16} +50 +404 NOT_FOUND +-$/);
 });
 
 t.test("reset empties the sandbox, and cards can be made afterwards", async (t) => {
   fits(t, await run("reset", "ten_a", "--reason", "next rehearsal"), {
     code: 0,
-    stdout: /^ten_a is empty: 9 batches and 15 coupons are gone\n$/,
+    stdout: /^ten_a is empty: 10 batches and 16 coupons are gone\n$/,
     stderr: "",
   });
   const [left] = await service.owner.rows("select from report.coupon where tenant = 'ten_a'");

@@ -25,7 +25,7 @@ export function writePage(errors: Record<string, ErrorEntry>, guides: readonly G
       <a href="openapi/a.json">a.json</a>
       <a href="openapi/b.json">b.json</a>${first === undefined ? "" : `\n      <a href="docs/${first.name}">Guides</a>`}
     </nav>
-    <p class="note">Calls must be signed, so this page sends none. The documents describe how to sign.</p>
+    <p class="note">Calls must be signed, so this page sends none. "Sign a request" below says how to sign.</p>
     <main id="reference"><noscript>This page needs JavaScript. The documents above do not.</noscript></main>
     <section id="errors">
       <h2>Error codes</h2>

@@ -20,7 +20,8 @@ export const closeDay: Route = {
   summary: "Sandbox: closes the open business day of a distributor now.",
   description:
     "What was answered before is in its statement, and later entries go to the next day, also while that one is " +
-    "ahead of the calendar. The statement is ready a moment later, as after every other day.",
+    "ahead of the calendar. The statement is ready a moment later, as after every other day. In Variant B the " +
+    "distributor makes this call.",
   method: "POST",
   path: "/v1/sandbox/close_day",
   isWrite: true,
