@@ -158,6 +158,7 @@ export function openShell({ folder, environment }: DocsService, scratch: string)
     detached: true,
   });
   bash.stdin.on("error", () => {});
+  const closed = once(bash, "close");
   const lines = createInterface({ input: bash.stdout });
   const file = (name: string): string => path.join(scratch, name);
   const read = (code: number): Ran => ({
@@ -175,7 +176,7 @@ export function openShell({ folder, environment }: DocsService, scratch: string)
       return Promise.race([
         sleep(blockMs, null, { ref: false }).then(() => ({ ...read(124), stderr: `not done in ${blockMs / 1_000} s` })),
         once(lines, "line").then(() => read(0)),
-        once(bash, "close").then(([code]) => read(Number(code ?? 1))),
+        closed.then(([code]) => read(Number(code ?? 1))),
       ]);
     },
     close() {
