@@ -48,9 +48,8 @@ begin
   new_status as (
     update core.coupon c
     set status = p_status
-    where c.tenant_id = p_calls[1].tenant_id
-      and c.coupon_id = any (array(
-        select g.coupon_id from decided g where g.redemption_id is not null))),
+    from decided g
+    where c.tenant_id = g.tenant_id and c.coupon_id = g.coupon_id and g.redemption_id is not null),
   answered as materialized (
     select d.call, d.ordinal, d.tenant_id, d.caller_id, d.request_id,
            case when d.redemption_id is null then d.refusal else rules.render_grant(
