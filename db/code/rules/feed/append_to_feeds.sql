@@ -16,11 +16,9 @@ begin
     group by 1, 2),
   opened as (
     insert into core.feed (tenant_id, party_id, last_position, skipped_count)
-    select p.tenant_id, p.party_id, x.feed_base, x.feed_base
+    select p.tenant_id, p.party_id, rules.find_feed_base(p.tenant_id),
+           rules.find_feed_base(p.tenant_id)
     from page p
-    join core.tenant t on t.tenant_id = p.tenant_id
-    cross join core.sequencer s
-    cross join lateral (select greatest(s.feed_base, t.feed_base) as feed_base) x
     where not exists (
       select from core.feed f where f.tenant_id = p.tenant_id and f.party_id = p.party_id)
     returning tenant_id, party_id, last_position)
