@@ -92,18 +92,21 @@ export async function makeCards({ database, keys }: Parts, tenant: string, merch
     if (template !== "unreleased") await perform(place.maker, "allocate_batch", { batch });
   }
 
-  const inUnit = (amount: number) => (found.amount_unit === "minor" ? amount * 100 : amount);
   const cards: Card[] = [];
   for (const { name, template, orderAmount, expected, discount } of cases) {
     const coupon = coupons.get(template)!.shift()!;
-    const args = { coupon: lookupHash(keys, coupon.code), merchant: place.merchant, order_amount: inUnit(order) };
+    const args = {
+      coupon: lookupHash(keys, coupon.code),
+      merchant: place.merchant,
+      order_amount: inUnit(found, order),
+    };
     await bring(name, { perform: (operation, more) => perform(place.party, operation, more ?? args), args, coupon });
     cards.push({
       case: name,
       code: coupon.code,
-      order_amount: orderAmount === null ? null : inUnit(orderAmount),
+      order_amount: orderAmount === null ? null : inUnit(found, orderAmount),
       expected,
-      discount_amount: discount === undefined ? null : inUnit(discount),
+      discount_amount: discount === undefined ? null : inUnit(found, discount),
     });
   }
   await database.rows("select admin.suspend_batch($1, 'test card')", [batches.get("suspended")!]);
@@ -160,18 +163,20 @@ async function readPlace(database: Database, tenant: string, merchant?: string):
   return place;
 }
 
-function describeTemplates(id: string, { name, variant, amount_unit }: Tenant, place: Place): unknown {
-  const inUnit = (amount: number) => (amount_unit === "minor" ? amount * 100 : amount);
+const inUnit = ({ amount_unit }: Tenant, amount: number): number => (amount_unit === "minor" ? amount * 100 : amount);
+
+function describeTemplates(id: string, tenant: Tenant, place: Place): unknown {
+  const { name, variant, amount_unit } = tenant;
   const templates = Object.entries(terms).map(([template, more]) => ({
     id: idOf(template as Template),
     name: `Test cards: ${template}`,
     maker: place.maker,
     ...(place.distributor !== null && { distributor: place.distributor }),
     currency: place.currency,
-    discount: { type: "fixed", amount: inUnit(fixed) },
+    discount: { type: "fixed", amount: inUnit(tenant, fixed) },
     ...always,
     ...more,
-    ...("min_order_amount" in more && { min_order_amount: inUnit(more.min_order_amount) }),
+    ...("min_order_amount" in more && { min_order_amount: inUnit(tenant, more.min_order_amount) }),
   }));
   const merchants = [{ id: otherMerchant, name: "Test cards: another merchant", party: place.party }];
   return { tenants: [{ id, name, variant, amount_unit, merchants, templates }] };
