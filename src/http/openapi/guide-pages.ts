@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { Marked, type Token, type Tokens } from "marked";
 
-export type Guide = { name: string; title: string; render(): string };
+export type Guide = { name: string; readTitle(): string; render(): string };
 type Heading = { id: string; depth: number; text: string };
 
 // The order of the menu. A guide that is in no group comes last.
@@ -23,8 +23,8 @@ export function readGuides(folder = path.join(import.meta.dirname, "../../../doc
   const names = files.map((file) => file.slice(0, -".md".length)).sort((one, other) => rank(one) - rank(other));
   const guides: Guide[] = names.map((name) => {
     const read = () => readFileSync(path.join(folder, `${name}.md`), "utf8");
-    const title = /^# (.+)$/m.exec(read())?.[1] ?? name;
-    return { name, title, render: () => writeGuidePage({ name, title, markdown: read() }, guides) };
+    const readTitle = () => /^# (.+)$/m.exec(read())?.[1] ?? name;
+    return { name, readTitle, render: () => writeGuidePage({ name, title: readTitle(), markdown: read() }, guides) };
   });
   return guides;
 }
@@ -57,10 +57,10 @@ function writeMenu(all: Guide[], current: string, headings: Heading[]): string {
     .filter(({ depth }) => depth === 2)
     .map(({ id, text }) => `<li><a href="#${id}">${text}</a></li>`)
     .join("");
-  const writeItem = ({ name, title }: Guide): string =>
+  const writeItem = ({ name, readTitle }: Guide): string =>
     name === current
-      ? `<li><a href="${name}" aria-current="page">${escape(title)}</a><ul>${sections}</ul></li>`
-      : `<li><a href="${name}">${escape(title)}</a></li>`;
+      ? `<li><a href="${name}" aria-current="page">${escape(readTitle())}</a><ul>${sections}</ul></li>`
+      : `<li><a href="${name}">${escape(readTitle())}</a></li>`;
   const grouped = Map.groupBy(all, ({ name }) => Object.keys(groups).find((each) => groups[each]!.includes(name)));
   const lists = [...grouped].map(
     ([group = "More", guides]) => `<h2>${group}</h2><ul>${guides.map(writeItem).join("")}</ul>`,

@@ -16,7 +16,7 @@ import { writePage } from "./page.ts";
 
 type File = { path: string; operation: string; type: string; policy?: string; read(): string };
 
-const policy = [
+const directives = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -27,7 +27,8 @@ const policy = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ];
-const policyOfGuides = policy.filter((directive) => !/^(?:script|connect)-/.test(directive)).join("; ");
+const policyOfReference = directives.join("; ");
+const policyOfGuides = directives.filter((directive) => !/^(?:script|connect)-/.test(directive)).join("; ");
 
 /** `uiFolder`: the folder of swagger-ui-dist, null if the package is not installed. */
 export function createReference(
@@ -81,7 +82,7 @@ function findUi(): string | null {
   }
 }
 
-function createPage({ path: at, operation, type, policy: own, read }: File): Page {
+function createPage({ path: at, operation, type, policy = policyOfReference, read }: File): Page {
   // Bytes, because node would copy a text for each client that reads slowly.
   let kept: { body: Buffer; etag: string } | null = null;
   return {
@@ -96,7 +97,7 @@ function createPage({ path: at, operation, type, policy: own, read }: File): Pag
       const headers = {
         "content-type": `${type}; charset=utf-8`,
         "cache-control": "public, no-cache",
-        "content-security-policy": own ?? policy.join("; "),
+        "content-security-policy": policy,
         "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer",
         etag: kept.etag,
