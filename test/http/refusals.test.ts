@@ -347,7 +347,7 @@ const faults: Fault[] = [
       if ("batch" in draft.body!) draft.body["batch"] = "bat_other";
     },
   },
-  // The tenant is none.
+  // No tenant of this test is a sandbox.
   { code: "NOT_A_SANDBOX", applies: ({ operation }) => operation === "close_day", add: () => {} },
   {
     code: "NOT_FOUND",
