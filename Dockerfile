@@ -9,6 +9,8 @@ COPY ley.config.js ./
 COPY bin ./bin
 COPY clients/typescript/src ./clients/typescript/src
 COPY db ./db
+# The guides, served at /docs/integrate and beside it.
+COPY docs/*.md ./docs/
 COPY src ./src
 USER node
 EXPOSE 8080

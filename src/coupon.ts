@@ -21,6 +21,7 @@ const programs: Record<string, Program> = {
   webhooks: { npmCall: "npm run -s webhooks", load: () => import("./commands/webhooks.ts") },
   credentials: { npmCall: "npm run -s credentials", load: () => import("./commands/credentials.ts") },
   statements: { npmCall: "npm run -s statements", load: () => import("./commands/statements.ts") },
+  sandbox: { npmCall: "npm run -s sandbox", load: () => import("./commands/sandbox.ts") },
   sign: { npmCall: "npm run -s sign", load: () => import("./commands/sign.ts") },
   check: { npmCall: "bin/coupon check", load: () => import("./commands/check.ts") },
   demo: { npmCall: "npm run demo", load: () => import("./commands/demo.ts") },

@@ -202,6 +202,10 @@ class RequestInProgress(ServiceError):
     """The same request still runs. The client repeats it."""
 
 
+class NotASandbox(ServiceError):
+    """The tenant is no sandbox, so its business days close only after their end."""
+
+
 class NotFound(ServiceError):
     """`details["resource"]` names what does not exist or is not yours."""
 
@@ -427,6 +431,10 @@ class StopBatchRequest(_Reason):
     """The body of suspend_batch, resume_batch and recall_batch."""
 
     batch: str
+
+
+class CloseDayRequest(_Write, total=False):
+    distributor: Optional[str]
 
 
 # `from` is a keyword of Python, so this has no class body.
@@ -738,6 +746,13 @@ class TestSent(TypedDict):
     event_type: EventType
 
 
+class DayClosed(TypedDict):
+    ok: Literal[True]
+    distributor_party_id: str
+    business_date: str
+    next_business_date: str
+
+
 class Downloaded(NamedTuple):
     bytes: int
     sha256: str
@@ -1038,6 +1053,21 @@ class _Client:
             BatchPage, self._get("/v1/batches", status=status, template=template, cursor=cursor, limit=limit)
         )
 
+    def batch_pages(
+        self,
+        status: Optional[Literal["PENDING", "COMPLETED", "ALLOCATED"]] = None,
+        template: Optional[str] = None,
+        cursor: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[BatchPage]:
+        """Returns the pages of batches, newest first."""
+        page = self.list_batches(status, template, cursor, limit)
+        while page["batches"]:
+            yield page
+            if page["next_cursor"] is None:
+                return
+            page = self.list_batches(status, template, page["next_cursor"], limit)
+
     def get_redemption(self, redemption: str) -> RedemptionAnswer:
         """Shows a redemption."""
         return cast(RedemptionAnswer, self._get(f"/v1/redemptions/{_escape(redemption)}"))
@@ -1080,6 +1110,10 @@ class _Client:
     def resume_batch(self, request: StopBatchRequest) -> BatchAnswer:
         """Ends the suspension of a batch."""
         return cast(BatchAnswer, self._write("/v1/batches/resume", request))
+
+    def close_day(self, request: CloseDayRequest) -> DayClosed:
+        """Sandbox: closes the open business day of a distributor now."""
+        return cast(DayClosed, self._write("/v1/sandbox/close_day", request))
 
     def recall_batch(self, request: StopBatchRequest) -> BatchAnswer:
         """Suspends a batch for good and voids its unused coupons in the background."""

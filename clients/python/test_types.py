@@ -39,7 +39,7 @@ class Types(unittest.TestCase):
         names = {parameter.rstrip("_") for parameter in inspect.signature(method).parameters}
         self.assertEqual(names - {"self", "request", "into"}, described, name)
         if "requestBody" in operation:
-            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            schema = resolve(document, operation["requestBody"]["content"]["application/json"]["schema"])
             # The client makes a missing request_id.
             optional = {**schema, "required": [field for field in schema["required"] if field != "request_id"]}
             self.compare(document, optional, hints["request"], name)

@@ -164,6 +164,43 @@ class WithService(unittest.TestCase):
         with self.assertRaises(coupon_client.BatchSuspended):
             self.maker.resume_batch({"batch": batch})
 
+    def test_own_things(self) -> None:
+        """Both variants: lists, a quote, a redemption and a file of codes"""
+        for owner, till, template, merchant, discount in [
+            (self.a, self.a, "tpl_percent", "mch_a", 2),
+            (self.maker, self.pos, "tpl_b", "mch_b", 5),
+        ]:
+            code = given["codesA" if merchant == "mch_a" else "codesB"].pop()
+            order = {"coupon": code, "merchant": merchant, "order_amount": 20}
+            quote = till.query(order)["quote"]
+            self.assertEqual((quote["redeemable"], quote["discount_amount"]), (True, discount))
+            order_id = new_request_id()
+            redemption = till.redeem({**order, "order_id": order_id})["redemption"]
+            listed = till.list_redemptions(merchant, order_id)["redemptions"]
+            self.assertEqual([entry["redemption"] for entry in listed], [redemption])
+            shown = till.get_redemption(redemption)["redemption"]
+            self.assertEqual(shown["order_id"], order_id)
+
+            def find(till: typing.Any = till, merchant: str = merchant, redemption: str = redemption) -> bool:
+                pages = till.redemption_pages(merchant, limit=2)
+                return redemption in [entry["redemption"] for page in pages for entry in page["redemptions"]]
+
+            wait_until("the redemption in the list", find)
+            owner.create_batch({"template": template, "total_count": 1})
+            pages = list(owner.batch_pages(template=template, limit=1))
+            for page in pages:
+                check(page, coupon_client.BatchPage, "page")
+            ids = [batch["external_id"] for page in pages for batch in page["batches"]]
+            self.assertEqual((len(set(ids)), pages[-1]["next_cursor"]), (len(pages), None))
+            self.assertIn(shown["batch_id"], ids)
+            into = io.BytesIO()
+            downloaded = owner.export_codes(shown["batch_id"], into)
+            self.assertEqual(downloaded.bytes, len(into.getvalue()))
+            self.assertTrue(into.getvalue().startswith(b"age-encryption.org/v1\n"))
+            self.assertNotIn(code.encode(), into.getvalue())
+        events = self.a.pull_events(expand=True)["events"]
+        self.assertTrue(all("data" in event for event in events))
+
     def test_refused_callers(self) -> None:
         """A wrong secret, an unknown key and a reused request_id are typed errors"""
         for key, secret in [("ak_a", "x" * 32), ("ak_nobody", given["secrets"]["ak_a"])]:
@@ -224,6 +261,12 @@ class WithService(unittest.TestCase):
         date = next(self.a.reconciliation_pages())["reconciliations"][0]["business_date"]
         self.a.get_reconciliation(date, "summary", of_a, distributor="pty_a")
         self.assertIn(b"pty_a", of_a.getvalue())
+
+    def test_close_day(self) -> None:
+        """These tenants are no sandboxes"""
+        for client in (self.a, self.maker):
+            with self.assertRaises(coupon_client.NotASandbox):
+                client.close_day({"distributor": None})
 
     def test_webhooks(self) -> None:
         """The service's own webhooks are verified: a test of each type, and a replayed event"""

@@ -27,13 +27,24 @@ for attempt in range(60):
 print("get_batch", batch["status"])
 released = maker.allocate_batch({"request_id": new_request_id(), "batch": batch["external_id"]})
 print("allocate_batch", released["batch"]["status"])
+print("list_batches", maker.list_batches(template="tpl_fiveoff", limit=1)["batches"][0]["status"])
 
-# The code leaves the service by a command of the operator, never over HTTP.
+# The operator's command hands over the code. A maker with a public key can also fetch it, encrypted: export_codes.
 csv = subprocess.check_output(["npm", "run", "-s", "codes", "--", batch["external_id"]], text=True)
 code = csv.splitlines()[1].split(",")[1]
 
-# The till locks the coupon, takes the discount off the order, and confirms when the customer has paid.
+# A list of codes is missing: the maker suspends the batch, and the till sees it. Then the list is found.
 sale = {"coupon": code, "merchant": "mch_corner"}
+question = {**sale, "order_amount": 45.50}
+stopped = {"batch": batch["external_id"]}
+print("suspend_batch", maker.suspend_batch({"request_id": new_request_id(), **stopped})["batch"]["status"])
+print("query", till.query(question)["quote"]["code"])
+print("resume_batch", maker.resume_batch({"request_id": new_request_id(), **stopped})["batch"]["status"])
+
+# The till shows the discount while goods are scanned.
+print("query", till.query(question)["quote"]["discount_amount"])
+
+# It locks the coupon, takes the discount off the order, and confirms when the customer has paid.
 place = {"store": "S1", "terminal": "T1"}
 lock_id = new_request_id()
 lock = till.lock({"request_id": lock_id, **sale, **place, "order_id": "4711", "order_amount": 45.50})
@@ -41,9 +52,14 @@ print("lock", lock["discount_amount"])
 confirmed = till.confirm({"request_id": new_request_id(), "lock_request_id": lock_id, **sale})
 print("confirm", confirmed["status"])
 
-# The customer returns the goods. The template says "reissued": the coupon can be used again.
-returned = {"redemption": confirmed["redemption"], "reason": "goods returned"}
+# The customer returns the goods. The returns desk knows the number of the order. The newest redemption comes first.
+found = till.list_redemptions("mch_corner", order_id="4711")["redemptions"][0]
+print("list_redemptions", found["status"])
+
+# The template says "reissued": the coupon can be used again.
+returned = {"redemption": found["redemption"], "reason": "goods returned"}
 print("reverse", till.reverse({"request_id": new_request_id(), **returned})["status"])
+print("get_redemption", till.get_redemption(found["redemption"])["redemption"]["status"])
 
 # The next order redeems it in one step, and is returned too.
 order = {"request_id": new_request_id(), **sale, **place, "order_id": "4712", "order_amount": 24.90}

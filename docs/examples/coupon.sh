@@ -24,11 +24,24 @@ done
 step get_batch status GET "/v1/batches/$BATCH"
 step allocate_batch status POST /v1/batches/allocate '{"request_id": "allocate-'$RUN'", "batch": "'$BATCH'"}'
 
-# The code leaves the service by a command of the operator, never over HTTP.
+step list_batches status GET '/v1/batches?template=tpl_fiveoff&limit=1'
+
+# The operator's command hands over the code. A maker with a public key can also fetch it, encrypted: export_codes.
 CODE=$(npm run -s codes -- "$BATCH" | sed -n '2s/.*,//p')
 
-# The till locks the coupon, takes the discount off the order, and confirms when the customer has paid.
+# A list of codes is missing: the maker suspends the batch, and the till sees it. Then the list is found.
+step suspend_batch status POST /v1/batches/suspend '{"request_id": "suspend-'$RUN'", "batch": "'$BATCH'"}'
 act_as ak_demo_pos
+QUESTION='{"coupon": "'$CODE'", "merchant": "mch_corner", "order_amount": 45.50}'
+step query code POST /v1/coupons/query "$QUESTION"
+act_as ak_demo_maker
+step resume_batch status POST /v1/batches/resume '{"request_id": "resume-'$RUN'", "batch": "'$BATCH'"}'
+
+# The till shows the discount while goods are scanned.
+act_as ak_demo_pos
+step query discount_amount POST /v1/coupons/query "$QUESTION"
+
+# It locks the coupon, takes the discount off the order, and confirms when the customer has paid.
 step lock discount_amount POST /v1/coupons/lock '{
   "request_id": "lock-'$RUN'", "coupon": "'$CODE'", "merchant": "mch_corner",
   "store": "S1", "terminal": "T1", "order_id": "4711", "order_amount": 45.50
@@ -36,12 +49,16 @@ step lock discount_amount POST /v1/coupons/lock '{
 step confirm status POST /v1/coupons/confirm '{
   "request_id": "confirm-'$RUN'", "lock_request_id": "lock-'$RUN'", "coupon": "'$CODE'", "merchant": "mch_corner"
 }'
+
+# The customer returns the goods. The returns desk knows the number of the order. The newest redemption comes first.
+step list_redemptions status GET '/v1/redemptions?merchant=mch_corner&order_id=4711'
 REDEMPTION=$(field redemption <<< "$ANSWER")
 
-# The customer returns the goods. The template says "reissued": the coupon can be used again.
+# The template says "reissued": the coupon can be used again.
 step reverse status POST /v1/redemptions/reverse '{
   "request_id": "reverse-'$RUN'", "redemption": "'$REDEMPTION'", "reason": "goods returned"
 }'
+step get_redemption status GET "/v1/redemptions/$REDEMPTION"
 
 # The next order redeems it in one step, and is returned too.
 step redeem discount_amount POST /v1/coupons/redeem '{

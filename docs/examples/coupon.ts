@@ -23,23 +23,41 @@ for (let attempt = 1; attempt <= 60 && batch.status === "PENDING"; attempt += 1)
 console.log("get_batch", batch.status);
 const released = await maker.allocateBatch({ request_id: newRequestId(), batch: batch.external_id });
 console.log("allocate_batch", released.batch.status);
+const { batches } = await maker.listBatches({ template: "tpl_fiveoff", limit: 1 });
+console.log("list_batches", batches[0]!.status);
 
-// The code leaves the service by a command of the operator, never over HTTP.
+// The operator's command hands over the code. A maker with a public key can also fetch it, encrypted: export_codes.
 const csv = execFileSync("npm", ["run", "-s", "codes", "--", batch.external_id], { encoding: "utf8" });
 const code = csv.split("\n")[1]!.split(",")[1]!.trim();
 
-// The till locks the coupon, takes the discount off the order, and confirms when the customer has paid.
+// A list of codes is missing: the maker suspends the batch, and the till sees it. Then the list is found.
 const sale = { coupon: code, merchant: "mch_corner" };
+const question = { ...sale, order_amount: 45.5 };
+const suspended = await maker.suspendBatch({ request_id: newRequestId(), batch: batch.external_id });
+console.log("suspend_batch", suspended.batch.status);
+console.log("query", (await till.query(question)).quote!.code);
+const resumed = await maker.resumeBatch({ request_id: newRequestId(), batch: batch.external_id });
+console.log("resume_batch", resumed.batch.status);
+
+// The till shows the discount while goods are scanned.
+console.log("query", (await till.query(question)).quote!.discount_amount!.toFixed(2));
+
+// It locks the coupon, takes the discount off the order, and confirms when the customer has paid.
 const place = { store: "S1", terminal: "T1" };
 const lock = { request_id: newRequestId(), ...sale, ...place, order_id: "4711", order_amount: 45.5 };
 console.log("lock", (await till.lock(lock)).discount_amount.toFixed(2));
 const confirm = { request_id: newRequestId(), lock_request_id: lock.request_id, ...sale };
-const { redemption, status } = await till.confirm(confirm);
-console.log("confirm", status);
+console.log("confirm", (await till.confirm(confirm)).status);
 
-// The customer returns the goods. The template says "reissued": the coupon can be used again.
+// The customer returns the goods. The returns desk knows the number of the order. The newest redemption comes first.
+const { redemptions } = await till.listRedemptions({ merchant: "mch_corner", order_id: "4711" });
+const { redemption, status } = redemptions[0]!;
+console.log("list_redemptions", status);
+
+// The template says "reissued": the coupon can be used again.
 const reverse = { request_id: newRequestId(), redemption, reason: "goods returned" };
 console.log("reverse", (await till.reverse(reverse)).status);
+console.log("get_redemption", (await till.getRedemption({ redemption })).redemption.status);
 
 // The next order redeems it in one step, and is returned too.
 const order = { request_id: newRequestId(), ...sale, ...place, order_id: "4712", order_amount: 24.9 };

@@ -1,21 +1,14 @@
 // npm run credentials -- COMMAND: shows credentials, and replaces one without a pause: rotate, hand over, revoke. Each
 // change calls a function of schema admin, which is recorded in the audit table with its reason.
 import { randomBytes } from "node:crypto";
-import { defineCommand, groupCommands, provideContext } from "../command-line/command.ts";
-import { writeOutput } from "../command-line/output.ts";
-import { readConfig } from "../config/config.ts";
+import { defineCommand, groupCommands } from "../command-line/command.ts";
 import { keySettings } from "../config/settings.ts";
 import { credentialPurpose, hashSecret, seal } from "../crypto/seal.ts";
-import { findAddress } from "../embedded/find-address.ts";
-import { loadMasterKeys } from "../embedded/load-keys.ts";
-import { checkKeys, withAdminDatabase } from "./admin-database.ts";
 import { newSecret } from "./apply.ts";
-import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
+import { provideAdminContext, reason, type Context } from "./admin-context.ts";
 import { formatJson, formatRows, json } from "./table.ts";
-import type { Context } from "./webhook-context.ts";
 
 const accessKey = { about: "the access key, ak_…" } as const;
-const reason = { type: "text", value: "WHY", about: "for the audit log", isRequired: true } as const;
 const settings = keySettings;
 
 const list = defineCommand({
@@ -91,14 +84,4 @@ export const credentials = groupCommands<Context, string>({
   commands: [list, rotate, revoke],
 });
 
-export const command = provideContext(credentials, async (run, args) => {
-  const config = readConfig();
-  const address = findAddress(config);
-  const keys = loadMasterKeys(config);
-  refuseCodesInArguments(keys, args);
-  const output = await withAdminDatabase(address, "coupon credentials", async (database) => {
-    await checkKeys(database, keys);
-    return run({ database, keys });
-  });
-  await writeOutput(`${output}\n`);
-});
+export const command = provideAdminContext(credentials);

@@ -2,18 +2,7 @@
 // Prints each call and its answer, and fails when an answer is not the expected one. Codes are printed masked.
 import { isIPv6 } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  createClient,
-  isRefused,
-  newRequestId,
-  RefusedError,
-  type Answer,
-  type Client,
-  type ErrorCode,
-  type Input,
-  type OperationName,
-  type ReplyInfo,
-} from "../../clients/typescript/src/index.ts";
+import { createClient, newRequestId, type Input, type ReplyInfo } from "../../clients/typescript/src/index.ts";
 import { defineCommand } from "../command-line/command.ts";
 import { readConfig, type Config } from "../config/config.ts";
 import { withProgress } from "../command-line/progress.ts";
@@ -22,13 +11,12 @@ import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { withAdminDatabase } from "./admin-database.ts";
 import { exportCodes } from "./codes.ts";
+import { expectStatus, mask, perform, printHeading, refuse, type Actor } from "./demo-steps.ts";
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 
 // equivalent mutant (literal): only the time until the demo gives up changes
 const mintedWithinMs = 60_000;
 
-// A caller with the last answer that it got.
-type Actor = { client: Client; reply: ReplyInfo | null };
 // The data of the demo in one variant.
 type Cast = {
   maker: Actor;
@@ -85,14 +73,17 @@ async function playAll(): Promise<void> {
 
 async function play(config: Config, cast: Cast): Promise<void> {
   const { merchant, place } = cast;
-  const order = { merchant, ...place, order_amount: 64.5, currency: "EUR", order_id: "4711" };
+  const order_id = `4711-${newRequestId().slice(1, 5)}`;
+  const order = { merchant, ...place, order_amount: 64.5, currency: "EUR", order_id };
   const codes = await makeCoupons(config, cast, order);
   await lockAndConfirm(cast, codes[0], order);
+  await returnGoods(cast, codes[0], order_id);
   await redeem(cast, codes[1], order);
   await cancelAndVoid(cast, codes[2], order);
 }
 
-async function makeCoupons(config: Config, { maker, pos, template }: Cast, order: Order): Promise<Codes> {
+async function makeCoupons(config: Config, cast: Cast, order: Order): Promise<Codes> {
+  const { maker, pos, template } = cast;
   const submit = { request_id: newRequestId(), template, total_count: 3 };
   const created = await perform("Submit a batch", maker, "createBatch", submit);
   const batch = created.batch.external_id;
@@ -102,13 +93,26 @@ async function makeCoupons(config: Config, { maker, pos, template }: Cast, order
   await refuse("Redeem before the batch is released: refused", pos, "redeem", early, "COUPON_NOT_RELEASED");
   const allocate = { request_id: newRequestId(), batch };
   await perform("Release the batch to its distributor", maker, "allocateBatch", allocate);
+  await stopAndGoOn(cast, batch, { ...early, request_id: newRequestId() });
   return codes;
 }
 
-async function lockAndConfirm({ pos, merchant, afterReversal }: Cast, coupon: string, order: Order): Promise<void> {
+async function stopAndGoOn({ maker, pos, template }: Cast, batch: string, redeem: Input<"redeem">): Promise<void> {
+  await perform("Look at the newest batch of the template", maker, "listBatches", { template, limit: 1 });
+  const suspend = { request_id: newRequestId(), batch, reason: "a list of codes is missing" };
+  await perform("Suspend it", maker, "suspendBatch", suspend);
+  await refuse("Redeem while it is suspended: refused", pos, "redeem", redeem, "BATCH_SUSPENDED");
+  const resume = { request_id: newRequestId(), batch, reason: "the list was found" };
+  await perform("Resume it", maker, "resumeBatch", resume);
+}
+
+async function lockAndConfirm({ pos, merchant }: Cast, coupon: string, order: Order): Promise<void> {
   await expectStatus("Look at the first coupon", pos, merchant, coupon, "ISSUED");
+  const { order_id: _, ...question } = { coupon, ...order };
+  const { quote } = await perform("Ask what a lock of this order would give", pos, "query", question);
   const lock = { request_id: newRequestId(), coupon, ...order };
   const locked = await perform("Lock it: the service computes the discount", pos, "lock", lock);
+  if (quote?.discount_amount !== locked.discount_amount) throw new Error("lock should give what query quoted");
   await perform("Send the same lock again: the first answer is repeated", pos, "lock", lock, true);
   const otherLock = { ...lock, request_id: newRequestId() };
   await refuse("Lock it from another till: refused", pos, "lock", otherLock, "COUPON_LOCKED");
@@ -118,8 +122,15 @@ async function lockAndConfirm({ pos, merchant, afterReversal }: Cast, coupon: st
   await refuse("Lock it once more: refused", pos, "lock", lateLock, "COUPON_REDEEMED");
   const lost = { request_id: confirm.request_id };
   await perform("Ask for the outcome of the confirm, as after a lost answer", pos, "getRequest", lost);
-  const reverse = { request_id: newRequestId(), redemption: locked.redemption, reason: "goods returned" };
-  await perform("Reverse the redemption", pos, "reverse", reverse);
+}
+
+// A returns desk, which knows only the number of the order.
+async function returnGoods({ pos, merchant, afterReversal }: Cast, coupon: string, order_id: string): Promise<void> {
+  const listed = await perform("Find the redemption by its order", pos, "listRedemptions", { merchant, order_id });
+  const { redemption } = listed.redemptions[0]!;
+  const reverse = { request_id: newRequestId(), redemption, reason: "goods returned" };
+  await perform("Reverse it", pos, "reverse", reverse);
+  await perform("Look at the redemption", pos, "getRedemption", { redemption });
   await expectStatus("Look at the coupon again", pos, merchant, coupon, afterReversal);
 }
 
@@ -162,63 +173,6 @@ async function waitUntilMinted({ client }: Actor, batch: string): Promise<void> 
     throw new Error(`${batch} was not minted within a minute: is a worker running?`);
   });
   console.log(`\nWait until it is minted\n  getBatch ${JSON.stringify({ batch })}\n  200 ${JSON.stringify(answer)}`);
-}
-
-// isReplay: whether the answer repeats an earlier one.
-async function perform<O extends OperationName>(
-  title: string,
-  actor: Actor,
-  operation: O,
-  input: Input<O>,
-  isReplay = false,
-): Promise<Answer<O>> {
-  const answer = await send(title, actor, operation, input);
-  if (answer instanceof RefusedError) throw answer;
-  if (isReplay !== actor.reply?.isReplay)
-    throw new Error(`the last answer should ${isReplay ? "" : "not "}be a replay`);
-  return answer;
-}
-
-async function refuse<O extends OperationName>(
-  title: string,
-  actor: Actor,
-  operation: O,
-  input: Input<O>,
-  code: ErrorCode,
-): Promise<void> {
-  const answer = await send(title, actor, operation, input);
-  if (!isRefused(answer, code)) throw new Error(`the last answer should be ${code}`);
-}
-
-async function send<O extends OperationName>(
-  title: string,
-  actor: Actor,
-  operation: O,
-  input: Input<O>,
-): Promise<Answer<O> | RefusedError> {
-  const call = actor.client[operation] as unknown as (input: Input<O>) => Promise<Answer<O>>;
-  const answer = await call(input).catch((error: unknown) => {
-    if (isRefused(error)) return error;
-    throw error;
-  });
-  const shown = { ...input, ...("coupon" in input && { coupon: mask(String(input.coupon)) }) };
-  const mark = actor.reply?.isReplay ? " (Idempotent-Replayed)" : "";
-  const result = answer instanceof RefusedError ? answer.message : `200${mark} ${JSON.stringify(answer)}`;
-  console.log(`\n${title}\n  ${operation} ${JSON.stringify(shown)}\n  ${result}`);
-  return answer;
-}
-
-async function expectStatus(title: string, pos: Actor, merchant: string, coupon: string, expected: string) {
-  const answer = await perform(title, pos, "query", { coupon, merchant });
-  if (answer.coupon.status !== expected) throw new Error(`the coupon should be ${expected}`);
-}
-
-function printHeading(text: string): void {
-  console.log(`\n=== ${text} ===`);
-}
-
-function mask(code: string): string {
-  return `${code.slice(0, 4)}············`;
 }
 
 export const command = defineCommand({

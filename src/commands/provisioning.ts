@@ -85,6 +85,8 @@ const tenant = z
     name: printable(200),
     variant: z.enum(["A", "B"]),
     amount_unit: z.enum(["major", "minor"]).default("major"),
+    // Without it, a new tenant is none, and an existing one stays what it is.
+    sandbox: z.boolean().optional(),
     parties: unique(
       z.array(
         z.strictObject({

@@ -4,7 +4,8 @@ import { defineCommand } from "../command-line/command.ts";
 import { eventTypes } from "../formats/event-types.ts";
 import { keySettings } from "../config/settings.ts";
 import type { Database } from "../database/types.ts";
-import { party, tenant, type Context } from "./webhook-context.ts";
+import type { Context } from "./admin-context.ts";
+import { party, tenant } from "./webhook-context.ts";
 
 type Attempt = { http_status: number | null; error: string | null; duration_ms: number };
 

@@ -1,24 +1,18 @@
 // npm run webhooks -- COMMAND: shows deliveries and lets an operator act on them. Each change calls a function of
 // schema admin, which you can also call in psql, and is recorded in the audit table with its reason.
-import { defineCommand, groupCommands, provideContext } from "../command-line/command.ts";
-import { readConfig } from "../config/config.ts";
+import { defineCommand, groupCommands } from "../command-line/command.ts";
 import { timestamp } from "../formats/field-types.ts";
-import { checkKeys, withAdminDatabase } from "./admin-database.ts";
-import { writeOutput } from "../command-line/output.ts";
-import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
-import { findAddress } from "../embedded/find-address.ts";
-import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { keySettings } from "../config/settings.ts";
 import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
+import { provideAdminContext, reason, type Context } from "./admin-context.ts";
 import { formatRows, json } from "./table.ts";
-import { party, tenant, type Context } from "./webhook-context.ts";
+import { party, tenant } from "./webhook-context.ts";
 import { listen } from "./webhook-listener.ts";
 import { test } from "./webhook-test.ts";
 
 const anyTenant = { about: "only this tenant", isOptional: true } as const;
 const anyParty = { about: "only this party of the tenant", isOptional: true } as const;
-const reason = { type: "text", value: "WHY", about: "for the audit log", isRequired: true } as const;
 const limit = { type: "count", value: "N", about: "at most this many rows", default: 100 } as const;
 const settings = keySettings;
 
@@ -208,16 +202,6 @@ function refuseTime(text: string): string | null {
   return error === undefined ? null : `${text}: ${error.issues[0]!.message}`;
 }
 
-const withDatabase = provideContext(webhooks, async (run, args) => {
-  const config = readConfig();
-  const address = findAddress(config);
-  const keys = loadMasterKeys(config);
-  refuseCodesInArguments(keys, args);
-  const output = await withAdminDatabase(address, "coupon webhooks", async (database) => {
-    await checkKeys(database, keys);
-    return run({ database, keys });
-  });
-  await writeOutput(`${output}\n`);
-});
+const withDatabase = provideAdminContext(webhooks);
 
 export const command = { ...withDatabase, commands: [...withDatabase.commands, listen] };

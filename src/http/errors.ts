@@ -75,6 +75,10 @@ export const errors = {
     meaning: "The `request_id` was used for another request. Fix the caller.",
   },
   REQUEST_IN_PROGRESS: { status: 409, meaning: "The same request still runs. Repeat it." },
+  NOT_A_SANDBOX: {
+    status: 409,
+    meaning: "The tenant is no sandbox, so its business days close only after their end.",
+  },
   NOT_FOUND: {
     status: 404,
     meaning: `\`details.resource\` names what is missing: ${resources.slice(0, -1).join(", ")} or ${resources.at(-1)}.`,
@@ -82,7 +86,7 @@ export const errors = {
   },
   AMBIGUOUS_DISTRIBUTOR: {
     status: 422,
-    meaning: "The Variant A tenant has several distributors. Name one with `?distributor=`.",
+    meaning: "The Variant A tenant has several distributors. Name one as `distributor`.",
   },
   MERCHANT_NOT_IN_SCOPE: { status: 422, meaning: "The coupon is not for this merchant. Refuse the coupon." },
   LOCK_NOT_FOUND: {

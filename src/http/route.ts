@@ -11,6 +11,8 @@ export type Route = {
   operation: string;
   /** What it does, in a sentence. */
   summary: string;
+  /** What a caller must know to use it, in a few sentences of Markdown. */
+  description: string;
   method: "GET" | "POST";
   // Compared with the raw request target; `{name}` matches one segment, which is not decoded.
   path: string;

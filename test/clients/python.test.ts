@@ -4,6 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
+import { generateX25519Identity, identityToRecipient } from "age-encryption";
 import t, { type Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { moveToNoon } from "../support/business-days.ts";
@@ -13,7 +14,7 @@ import { root } from "../support/copy.ts";
 import { findFreePort } from "../support/listen.ts";
 import { startProxy } from "../support/proxy.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
-import { secretOf } from "../support/tenants.ts";
+import { party, secretOf } from "../support/tenants.ts";
 import { waitFor } from "../support/wait-until.ts";
 import { startWorker } from "../support/workers.ts";
 
@@ -50,8 +51,15 @@ t.test(
     const receiverPort = await findFreePort();
     const webhookSecret = newWebhookSecret();
     const webhook = { url: `http://127.0.0.1:${receiverPort}/`, secret: webhookSecret };
-    const parties = [{ id: "pty_a", name: "pty_a", time_zone: "Europe/Berlin", webhook }];
-    await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
+    const public_key = await identityToRecipient(await generateX25519Identity());
+    const parties = [{ id: "pty_a", name: "pty_a", time_zone: "Europe/Berlin", webhook, public_key }];
+    const maker = party("pty_maker", { public_key });
+    await service.apply({
+      tenants: [
+        { id: "ten_a", name: "A", variant: "A", parties },
+        { id: "ten_b", name: "B", variant: "B", parties: [maker] },
+      ],
+    });
     await closeDay(service);
     const { a, b } = service;
     const forA = await a.makeCoupons(10, "ISSUED", "tpl_percent");

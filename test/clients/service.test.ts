@@ -1,7 +1,8 @@
 // The TypeScript client against the service: every operation of both variants, lists and files, and lost answers.
 import { createHash } from "node:crypto";
 import { Agent } from "node:http";
-import { text } from "node:stream/consumers";
+import { buffer, text } from "node:stream/consumers";
+import { Decrypter, generateX25519Identity, identityToRecipient } from "age-encryption";
 import t from "tap";
 import {
   createClient,
@@ -16,7 +17,7 @@ import { moveToNoon } from "../support/business-days.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
 import { scenario } from "../support/scenario.ts";
-import { secretOf } from "../support/tenants.ts";
+import { party, secretOf } from "../support/tenants.ts";
 
 const service = await scenario(t, { http: true });
 const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(service.url).port) });
@@ -86,7 +87,57 @@ t.test("Variant B: party and place are those of the credential, and query shows 
   t.ok((await maker.suspendBatch(stop())).batch.suspended_at);
   t.equal((await maker.resumeBatch(stop())).batch.suspended_at, null);
   t.equal((await maker.recallBatch(stop())).batch.recall?.voided_count, 0);
+  const closing = maker.closeDay({ request_id: newRequestId() });
+  t.ok(isRefused(await closing.catch((error: unknown) => error), "NOT_A_SANDBOX"));
   t.ok(isRefused(await maker.resumeBatch(stop()).catch((error: unknown) => error), "BATCH_SUSPENDED"));
+});
+
+t.test("A company sees, quotes and fetches its own things in both variants", async (t) => {
+  const identity = await generateX25519Identity();
+  const key = { public_key: await identityToRecipient(identity) };
+  const [maker, pos] = [open<"B">("ak_maker"), open<"B">("ak_pos")];
+  await service.apply({
+    tenants: [
+      { id: "ten_a", name: "A", variant: "A", parties: [party("pty_a", key)] },
+      { id: "ten_b", name: "B", variant: "B", parties: [party("pty_maker", key)] },
+    ],
+  });
+  const sides = [
+    { owner: a, till: a, template: "tpl_percent", merchant: "mch_a", discount: 2 },
+    { owner: maker, till: pos, template: "tpl_b", merchant: "mch_b", discount: 5 },
+  ] as { owner: Client; till: Client; template: string; merchant: string; discount: number }[];
+  for (const { owner, till, template, merchant, discount } of sides) {
+    const codes = await order(owner, template, 2);
+    const asked = await till.query({ coupon: codes[0]!, merchant, order_amount: 20 });
+    fits(t, asked.quote, { redeemable: true, discount_amount: discount, code: null });
+    const order_id = newRequestId();
+    for (const coupon of codes)
+      await till.redeem({ request_id: newRequestId(), coupon, merchant, order_amount: 20, order_id });
+    const { redemptions } = await till.listRedemptions({ merchant, order_id });
+    t.equal(redemptions.length, 2);
+    const { redemption, batch_id: batch } = redemptions[0]!;
+    fits(t, await till.getRedemption({ redemption }), { redemption: { order_id, batch_id: batch } });
+    await service.steps.sequence();
+    const changes = (await Array.fromAsync(till.redemptionPages({ merchant, limit: 1 }))).flatMap(
+      (page) => page.redemptions,
+    );
+    t.strictSame(new Set(changes.slice(-2).map((one) => one.order_id)), new Set([order_id]));
+
+    await owner.createBatch({ request_id: newRequestId(), template, total_count: 1 });
+    const pages = await Array.fromAsync(owner.batchPages({ template, limit: 1 }));
+    const listed = pages.flatMap(({ batches }) => batches.map(({ external_id }) => external_id));
+    t.strictSame([listed.indexOf(batch), listed.length, new Set(listed).size], [1, pages.length, pages.length]);
+
+    const file = await owner.exportCodes({ batch });
+    const bytes = await buffer(file.body);
+    t.strictSame([file.fileName, file.bytes], [`codes-${batch}.csv.age`, bytes.length]);
+    const decrypter = new Decrypter();
+    decrypter.addIdentity(identity);
+    const rows = (await decrypter.decrypt(bytes, "text")).trim().split("\n").slice(1);
+    t.strictSame(rows.map((row) => row.split(",")[1]).sort(), codes.toSorted());
+  }
+  const [page] = await Array.fromAsync(a.eventPages({ expand: true, limit: 1000 }));
+  t.ok(page!.events.every(({ data }) => data !== undefined));
 });
 
 t.test("a lost answer never redeems twice: a proxy cuts two of three answers", async (t) => {

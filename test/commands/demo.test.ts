@@ -64,12 +64,14 @@ t.test("demo takes coupons of both variants through every operation, and prints 
     [inA, 6.45],
     [inB, 5],
   ] as const) {
-    t.equal(part.trim().split("\n\n").length, 20, "steps");
+    t.equal(part.trim().split("\n\n").length, 27, "steps");
     const operations = new Set([...part.matchAll(/^ *([a-z]\w+) \{/gim)].map(([, operation]) => operation));
-    t.strictSame(
-      [...operations].sort(),
-      "allocateBatch cancel confirm createBatch getBatch getRequest lock query redeem reverse void".split(" "),
-    );
+    t.strictSame([...operations].sort(), [
+      ..."allocateBatch cancel confirm createBatch getBatch getRedemption getRequest listBatches listRedemptions".split(
+        " ",
+      ),
+      ..."lock query redeem resumeBatch reverse suspendBatch void".split(" "),
+    ]);
     t.match(part, `200 (Idempotent-Replayed) {`);
     t.match(part, `"discount_amount":${discount}`);
     t.match(part, /\b[0-9A-Z]{4}·{12}/, "codes are masked");
@@ -99,6 +101,12 @@ t.test("demo ends at the first answer that is not the expected one, and says wha
       "COUPON_NOT_REDEEMED",
     ],
     ["Look at the first coupon", "the coupon should be ISSUED", "ISSUED", "VOIDED"],
+    [
+      "Lock it: the service computes the discount",
+      "lock should give what query quoted",
+      '"redeemable":true,"discount_amount":6.45',
+      '"redeemable":true,"discount_amount":6.54',
+    ],
     [
       "Send the same lock again: the first answer is repeated",
       "the last answer should be a replay",

@@ -255,6 +255,12 @@ t.test("The codes of a batch are handed out until destroy_codes destroys them", 
   t.strictSame(await patch("destroy_codes", target, "again"), at, "a second call changes nothing");
   t.equal((await world.owner.rows("select from core.audit where action = 'destroy_codes'")).length, 1);
   await isRefused(t, "CP409", "open_export", target, true);
+
+  const { id } = await world.makeBatch(world.a.maker, "tpl_fixed", 1);
+  await patch("suspend_batch", id, "stolen");
+  await t.resolves(patch("open_export", id, false), "a suspended batch may be printed before it is resumed");
+  await patch("recall_batch", id, "stolen");
+  await isRefused(t, "CP409", "open_export", id, true);
 });
 
 t.test("has_tenants is false on a fresh installation and true once tenants exist", async (t) => {
@@ -526,6 +532,6 @@ t.test("Every function of admin was called, apart from those that other tests ca
   const names = volatile.map(({ name }) => name);
   t.strictSame(
     names.filter((name) => !called.has(name)),
-    ["apply", "test_webhook"],
+    ["apply", "perform_in_sandbox", "reset_sandbox", "rotate_credential", "test_webhook"],
   );
 });

@@ -218,7 +218,7 @@ const ofFeeds: Corruptions = {
   ],
   "merchant pages follow each other": [
     change("merchant_page", "first_position = 2", aMerchantPage),
-    change("merchant_page", "recorded_through = 'infinity'", aMerchantPage),
+    change("merchant_page", "recorded_through = '2999-01-01'", aMerchantPage),
   ],
   "feed positions are 1 to n": [
     change("feed_page", "event_seqs = array_remove(event_seqs, event_seqs[2])"),

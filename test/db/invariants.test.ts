@@ -17,6 +17,8 @@ t.before(async () => {
   const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
   tenantA.parties[0].webhook = { url: "https://example.com/hook" };
   tenantA.templates.push({ ...tenantA.templates[0], id: "tpl_again", after_reversal: "reissued" });
+  // so that their days can be closed early
+  tenantA.sandbox = tenantB.sandbox = true;
   world = await scenario(t, { file: { tenants: [tenantA, tenantB] }, mayBreakInvariants: true });
   await makeCoupons();
   await workOneDay();

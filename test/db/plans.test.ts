@@ -63,8 +63,7 @@ const lists: Record<string, [operation: string, args: object]> = {
     "list_redemptions",
     { merchant, from: "2020-01-01T00:00:00Z", to: "2020-01-02T00:00:00Z" },
   ],
-  "list of batches": ["list_batches", { limit: 2 }],
-  "list of batches of a template": ["list_batches", { limit: 2, template: "tpl_fixed", status: "ALLOCATED" }],
+  "expanded redemptions": ["pull_events", { limit: 5, expand: true }],
 };
 
 /** Runs every operation of a till once. Returns the table scans and rows of each. */
@@ -100,6 +99,17 @@ for (const isAnalyzed of [true, false]) {
     await stopAutovacuum(dba);
     if (isAnalyzed) await dba.run("vacuum analyze");
     const gate = await openGate(t, world, "ak_a");
+    const program = countReads(openAs(t, world, "coupon_api"));
+    /** The numbers of the codes on a page of an export, and how many rows it reads. */
+    const readCodes = async (lookup: string, after: number) => {
+      const [batch] = await dba.rows<{ tenant_id: number; batch_id: number }>(
+        "select tenant_id, batch_id from core.coupon where lookup_hash = $1::text::uuid",
+        [lookup],
+      );
+      const text = "select number from rules.read_export_page($1, $2, $3, 5)";
+      const page = await program.rows<{ number: number }>(text, [batch!.tenant_id, batch!.batch_id, after]);
+      return [page.map(({ number }) => number), program.takeRows()["rules.read_export_page"]];
+    };
     const lookupsOf = async (count: number) => {
       const { id } = await world.makeBatch(world.a.maker, "tpl_fixed", count);
       const rows = await dba.rows<{ lookup: string }>(
@@ -114,6 +124,7 @@ for (const isAnalyzed of [true, false]) {
     await world.steps.sequence();
     await runEachOnce(gate, few.slice(0, 4), false);
     await runEachOnce(gate, few.slice(4), true);
+    await readCodes(few[0]!, 0);
 
     const many = await lookupsOf(1_500);
     for (let at = 8; at + 50 <= many.length; at += 50) {
@@ -126,6 +137,7 @@ for (const isAnalyzed of [true, false]) {
       together: await runEachOnce(gate, many.slice(0, 4), false),
       alone: await runEachOnce(gate, many.slice(4, 8), true),
     };
+    t.strictSame(await readCodes(many[0]!, 700), [[701, 702, 703, 704, 705], 5], "a page of codes");
     const operations = ["cancel", "confirm", "lock", "redeem", "reverse", "void", "query", "get_redemption"];
     t.strictSame(Object.keys(after.together).toSorted(), [...operations, ...Object.keys(lists)].toSorted());
     for (const way of ["together", "alone"] as const) {
@@ -255,6 +267,66 @@ t.test("A page of the list reads few statements besides its own, whatever the pl
       const b = await list("B", { limit: 2, cursor });
       t.strictSame([b.next, b.dates], [second, [first, second]]);
       t.ok(b.rows < 20, `${b.rows} rows are read in Variant B, knowing ${known}`);
+    }
+  }
+});
+
+// Who asks a tenant with 2,000 batches for which of them, and how many it gets. One in eight is PENDING, and as many
+// are COMPLETED. The shop is the distributor of the two oldest.
+const pages: Record<"a" | "b", [accessKey: string, args: object, count: number][]> = {
+  a: [
+    ["ak_a", {}, 5],
+    ["ak_a", { status: "ALLOCATED" }, 5],
+    ["ak_a", { status: "PENDING" }, 5],
+    ["ak_a", { template: "tpl_fixed" }, 5],
+    ["ak_a", { template: "tpl_percent" }, 0],
+    ["ak_a_stranger", {}, 0],
+  ],
+  b: [
+    ["ak_maker", {}, 5],
+    ["ak_maker", { status: "ALLOCATED" }, 5],
+    ["ak_maker", { status: "COMPLETED" }, 5],
+    ["ak_maker", { template: "tpl_b" }, 5],
+    ["ak_maker", { template: "tpl_none" }, 0],
+    ["ak_dist", {}, 5],
+    ["ak_dist", { template: "tpl_b" }, 5],
+    ["ak_shop", {}, 2],
+    ["ak_shop", { template: "tpl_b", status: "ALLOCATED" }, 2],
+    ["ak_other", {}, 0],
+    ["ak_other", { template: "tpl_b" }, 0],
+  ],
+};
+
+t.test("A page of batches reads no more than its own, whatever the planner knows", async (t) => {
+  const world = await scenario(t, { mayBreakInvariants: true });
+  const dba = openAs(t, world);
+  await stopAutovacuum(dba);
+  await dba.run("set session_replication_role = replica");
+  for (const variant of ["a", "b"] as const) {
+    const { maker, template } = world[variant];
+    await dba.run("truncate core.batch cascade");
+    await world.makeBatch(maker, template, 1);
+    await dba.run(`
+      insert into core.batch overriding system value
+      select y.*
+      from core.batch b, generate_series(1, 2000) n, jsonb_populate_record(b, jsonb_build_object(
+        'batch_id', b.batch_id + n, 'external_id', b.external_id || n, 'request_id', n::text,
+        'status', case n % 8 when 0 then 'PENDING' when 1 then 'COMPLETED' else 'ALLOCATED' end,
+        'completed_at', case when n % 8 > 0 then b.completed_at end,
+        'allocated_at', case when n % 8 > 1 then b.allocated_at end,
+        'distributor_id', case when n between 2 and 3
+          then (select party_id from core.party where external_id = 'pty_shop') else b.distributor_id end)) y`);
+    for (const known of ["nothing", "everything"]) {
+      if (known === "everything") await dba.run("vacuum analyze");
+      for (const [accessKey, args, count] of pages[variant]) {
+        const gate = await openGate(t, world, accessKey);
+        const call = { operation: "list_batches", args: { limit: 5, ...args }, body_hash: null };
+        const { answer, reads } = await gate.count(call, true);
+        const what = `${accessKey} ${JSON.stringify(args)}, knowing ${known}`;
+        t.equal(JSON.parse(answer.body).batches.length, count, what);
+        // A batch with its parties and its template, those of the next page, and who calls.
+        t.ok(reads.rows <= 12 * count + 30, `${what}: ${reads.rows} rows`);
+      }
     }
   }
 });

@@ -1,7 +1,7 @@
 // Runs docs/examples: one coupon's life in four forms. They print the same lines, those that docs/examples/README.md
 // shows, and leave the same redemptions. Each form runs before a business day has closed, and again after that.
 import { execFile } from "node:child_process";
-import { createHash, createHmac, type Hash, type Hmac } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import t, { type Test } from "tap";
 import { root } from "../support/copy.ts";
+import { CryptoJS } from "../support/crypto-js.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { read, readBlocks } from "./markdown.ts";
 import { isWithoutPython, openShell, startDocsService, type DocsService } from "./service.ts";
@@ -32,7 +33,7 @@ const redemptions = [
   { ...place, status: "CANCELLED", reversal_reason: null, order_id: "4713", order_amount: "60.00" },
 ];
 
-type Play = (service: DocsService, expected: string[]) => Promise<string[]>;
+type Play = (service: DocsService) => Promise<string[]>;
 
 const script =
   (file: string): Play =>
@@ -42,7 +43,7 @@ const forms: { name: string; skip: boolean; play: Play }[] = [
   { name: "curl", skip: false, play: script("coupon.sh") },
   { name: "TypeScript", skip: false, play: script("coupon.ts") },
   { name: "Python", skip: isWithoutPython, play: script("coupon.py") },
-  { name: ".http", skip: false, play: playHttpFile },
+  { name: "Postman", skip: false, play: playCollection },
 ];
 
 t.test("One coupon's life is the same in all forms of docs/examples", async (t) => {
@@ -72,7 +73,7 @@ async function check(t: Test, service: DocsService, expected: string[], play: Pl
     return rows.map((row) => ({ ...row }));
   };
   const before = await readRedemptions();
-  t.strictSame(await play(service, expected), expected, "what it prints");
+  t.strictSame(await play(service), expected, "what it prints");
   t.strictSame((await readRedemptions()).slice(before.length), redemptions, "what the service has recorded");
 }
 
@@ -101,118 +102,93 @@ async function run(service: DocsService, command: string): Promise<string> {
   return stdout;
 }
 
-async function playHttpFile(service: DocsService, expected: string[]): Promise<string[]> {
-  await run(service, commandWith("environment.sh"));
-  const examples = path.join(service.folder, "docs/examples");
-  const player = createPlayer(examples, "demo");
+// A reader sends the requests of both folders from top to bottom, and a command between them.
+async function playCollection(service: DocsService): Promise<string[]> {
+  const file = path.join(service.folder, "docs/examples/postman-b.json");
+  const collection: Collection = JSON.parse(readFileSync(file, "utf8"));
+  const values = new Map(collection.variable.map(({ key, value }) => [key, value]));
+  const secrets = JSON.parse(await run(service, commandWith("demo.json"))) as Record<string, string>;
+  for (const name of ["maker", "till", "distributor"]) values.set(`${name}_secret`, secrets[values.get(name)!]!);
+  values.set("url", service.environment.SERVICE);
+  const [ordering, redeeming] = collection.item as [Folder, Folder];
+  const lines = await sendAll(collection.event, ordering.item, values);
+  const csv = await run(service, commandWith("codes").replace("bat_…", values.get("batch")!));
+  values.set("code", csv.split("\n")[1]!.split(",")[1]!.trim());
+  return linesOf([...lines, ...(await sendAll(collection.event, redeeming.item, values))].join("\n"));
+}
+
+// The rest runs requests as Postman does, with what the collection uses of it. newman would bring 140 packages; after a
+// change of the scripts, run the collection in it once: `npx newman run`.
+
+type Script = { listen: "prerequest" | "test"; script: { exec: string[] } };
+type Item = {
+  name: string;
+  event?: Script[];
+  request: { method: string; header: { key: string; value: string }[]; url: { raw: string }; body?: { raw: string } };
+};
+type Folder = { item: Item[] };
+type Collection = { variable: { key: string; value: string }[]; event: Script[]; item: Folder[] };
+
+/** Returns what the scripts log. */
+async function sendAll(shared: Script[], items: Item[], values: Map<string, string>): Promise<string[]> {
   const lines: string[] = [];
-  for (const step of readHttpFile(readFileSync(path.join(examples, "coupon.http"), "utf8"))) {
-    if ("command" in step) await run(service, step.command.replace("bat_…", player.globals.get("batch")!));
-    else if (player.isReady(step)) lines.push(...(await sendUntil(step, expected[lines.length]!)));
+  for (let index = 0; index < items.length;) {
+    const { isAgain } = await send(shared, items[index]!, values, lines);
+    if (!isAgain) index += 1;
   }
-  return linesOf(lines.join("\n"));
-
-  // A reader sends some of the GET requests again until the answer is there.
-  async function sendUntil(request: HttpRequest, line: string): Promise<string[]> {
-    let logged = await player.send(request);
-    for (let attempt = 1; attempt <= 400 && request.method === "GET"; attempt += 1) {
-      if (linesOf(logged[0]!)[0] === line) break;
-      await sleep(250);
-      logged = await player.send(request);
-    }
-    return logged;
-  }
+  return lines;
 }
 
-// The rest sends requests as the HTTP Client of JetBrains does, with the features that coupon.http uses: variables, an
-// environment file, and scripts before a request and after its answer. A player for all features would bring 213
-// packages; after a change of coupon.http or sign.js, run the file in one, such as httpYac.
-
-type HttpRequest = Record<"title" | "scriptFile" | "method" | "url" | "handler", string> & {
-  headers: [name: string, value: string][];
-  body: string | undefined;
-};
-/** A comment that tells the reader what to do in a terminal. */
-type Command = { command: string };
-
-const requestPattern = new RegExp(
-  [
-    /^(?<title>.*)\n/,
-    /< (?<scriptFile>\S+)\n/,
-    /(?<method>GET|POST) (?<url>\S+)\n/,
-    /(?<headers>(?:[\w-]+: .*\n)+)/,
-    /(?:\n(?<body>\{[^]*?)\n)?/,
-    /\n> \{%(?<handler>[^]*?)%\}\n/,
-  ]
-    .map(({ source }) => source)
-    .join(""),
-);
-
-function readHttpFile(text: string): (HttpRequest | Command)[] {
-  return text
-    .split(/^### /m)
-    .slice(1)
-    .flatMap((section) => {
-      const groups = requestPattern.exec(section)?.groups;
-      if (groups === undefined) throw new Error(`the test cannot read the request ${section}`);
-      const headers = groups["headers"]!.trim().split("\n");
-      const request = { ...groups, headers: headers.map((line) => line.split(": ")) } as unknown as HttpRequest;
-      return [request, ...[...section.matchAll(/^# (bash .*)$/gm)].map(([, command = ""]) => ({ command }))];
-    });
-}
-
-function createPlayer(folder: string, environmentName: string) {
-  const globals = new Map<string, string>();
-  const file = path.join(folder, "http-client.private.env.json");
-  const readEnvironment = (): Record<string, string> => JSON.parse(readFileSync(file, "utf8"))[environmentName];
-  const fill = (text = "", own = new Map<string, string>()): string =>
-    text.replace(
-      /\{\{(\w+)\}\}/g,
-      (whole, name: string) => readEnvironment()[name] ?? globals.get(name) ?? own.get(name) ?? whole,
+async function send(
+  shared: Script[],
+  { name, event = [], request }: Item,
+  values: Map<string, string>,
+  lines: string[],
+) {
+  const fill = (text: string) =>
+    text.replace(/\{\{(\$?\w+)\}\}/g, (whole, key: string) =>
+      key === "$guid" ? randomUUID() : (values.get(key) ?? whole),
     );
-
-  return {
-    globals,
-    /** Whether all variables of the request have values. */
-    isReady: ({ url, body }: HttpRequest): boolean => !fill(url + (body ?? "")).includes("{{"),
-    /** Sends the request and returns what its handler logged. */
-    async send({ title, scriptFile, method, url, headers, body, handler }: HttpRequest): Promise<string[]> {
-      const own = new Map<string, string>();
-      const logged: string[] = [];
-      const client = { global: globals, log: (line: string) => logged.push(line) };
-      const substitutable = (text = "") => ({ getRaw: () => text, tryGetSubstituted: () => fill(text, own) });
-      const findByName = (name: string) => ({ getRawValue: () => headers.find(([other]) => other === name)![1] });
-      const request = {
-        method,
-        url: substitutable(url),
-        body: substitutable(body),
-        headers: { findByName },
-        environment: { get: (name: string) => readEnvironment()[name] },
-        variables: own,
-      };
-      runInNewContext(readFileSync(path.join(folder, scriptFile), "utf8"), { client, crypto, request });
-
-      const filled = headers.map(([name, value]): [string, string] => [name, fill(value, own)]);
-      const content = body === undefined ? {} : { body: fill(body, own) };
-      const reply = await fetch(fill(url, own), { method, headers: filled, ...content });
-      const isJson = reply.headers.get("content-type")?.startsWith("application/json");
-      const answer: unknown = isJson ? await reply.json() : await reply.text();
-      if (reply.status !== 200) throw new Error(`${title}: ${reply.status} ${JSON.stringify(answer)}`);
-      runInNewContext(handler, { client, response: { status: reply.status, body: answer } });
-      return logged;
+  const headers = new Map(request.header.map(({ key, value }) => [key, value]));
+  const pauses: Promise<void>[] = [];
+  let [isSkipped, isAgain] = [false, false];
+  const variables = { get: (key: string) => values.get(key), set: values.set.bind(values), replaceIn: fill };
+  const pm = {
+    info: { requestName: name, requestId: name },
+    request: {
+      method: request.method,
+      url: { toString: () => request.url.raw },
+      headers: {
+        get: headers.get.bind(headers),
+        upsert: (one: Record<string, string>) => headers.set(one["key"]!, one["value"]!),
+      },
+      body: request.body,
     },
+    variables,
+    collectionVariables: variables,
+    execution: { skipRequest: () => (isSkipped = true), setNextRequest: () => (isAgain = true) },
+    test: (_: string, check: () => void) => check(),
+    response: {},
   };
-}
-
-/** The crypto object of JetBrains' scripts. */
-const crypto = {
-  sha256: () => build(createHash("sha256")),
-  hmac: { sha256: () => ({ withTextSecret: (secret: string) => build(createHmac("sha256", secret)) }) },
-};
-
-function build(hash: Hash | Hmac) {
-  return {
-    updateWithText: (text: string) => build(hash.update(text)),
-    digest: () => ({ toHex: () => hash.digest("hex") }),
+  const context = {
+    pm,
+    require: () => CryptoJS,
+    console: { log: (line: string) => lines.push(line) },
+    setTimeout: (_: unknown, ms: number) => void pauses.push(sleep(ms)),
   };
+  const play = (listen: Script["listen"]) => {
+    for (const { script } of [...shared, ...event].filter((one) => one.listen === listen))
+      runInNewContext(script.exec.join("\n"), context);
+  };
+
+  play("prerequest");
+  if (isSkipped) return { isAgain };
+  const filled = [...headers].map(([key, value]): [string, string] => [key, fill(value)]);
+  const body = request.body === undefined ? {} : { body: fill(request.body.raw) };
+  const reply = await fetch(fill(request.url.raw), { method: request.method, headers: filled, ...body });
+  const text = await reply.text();
+  pm.response = { code: reply.status, headers: reply.headers, text: () => text, json: () => JSON.parse(text) };
+  play("test");
+  await Promise.all(pauses);
+  return { isAgain };
 }

@@ -4,6 +4,7 @@ import path from "node:path";
 import t from "tap";
 import { sessionSettings } from "../../src/database/session-settings.ts";
 import { errors } from "../../src/http/errors.ts";
+import { listRefusals } from "../../src/http/openapi/refusals.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { root } from "../support/copy.ts";
 import { openScratchDatabase } from "../support/database.ts";
@@ -34,7 +35,7 @@ t.test("docs/integrate.md lists every operation with its method and path, and no
 });
 
 t.test("docs/integrate.md lists every field of a body, and whether it is required", async (t) => {
-  const { paths } = JSON.parse(read("docs/openapi/a.json"));
+  const { paths, components } = JSON.parse(read("docs/openapi/a.json"));
   const compared: string[] = [];
   for (const { operation, path } of routes) {
     const section = integrate.split(`### ${operation}\n`)[1]?.split("\n### ")[0] ?? "";
@@ -44,7 +45,8 @@ t.test("docs/integrate.md lists every field of a body, and whether it is require
     const body = paths[path]?.post?.requestBody;
     if (listed.length === 0 || !body) continue;
     compared.push(operation);
-    const { properties, required } = body.content["application/json"].schema;
+    const { $ref } = body.content["application/json"].schema;
+    const { properties, required } = components.schemas[$ref.split("/").at(-1)];
     const described = Object.keys(properties).map((name) => [name, required.includes(name) ? "required" : "optional"]);
     t.strictSame(listed.sort(), described.sort(), operation);
   }
@@ -60,6 +62,25 @@ t.test("docs/integrate.md lists every error code with its status and meaning, by
     listed.map(([, status, code, meaning]) => [code, Number(status), meaning]),
     Object.entries(errors).map(([code, { status, meaning }]) => [code, status, meaning]),
   );
+});
+
+t.test("docs/certify.md has fifteen cases, and a place for every refusal that a till can get", async (t) => {
+  const page = read("docs/certify.md");
+  const cases = between(page, "cases").trim().split("\n").slice(2);
+  const cells = cases.map((row) => row.slice(2, -2).split(" | "));
+  t.strictSame(
+    cells.map(([number, ...others]) => [Number(number), others.filter((text) => text.trim() !== "").length]),
+    Array.from({ length: 15 }, (_, index) => [index + 1, 4]),
+  );
+  const ofTills = "lock redeem confirm cancel reverse void query get_redemption list_redemptions".split(" ");
+  const refusals = routes
+    .filter(({ operation }) => ofTills.includes(operation))
+    .flatMap((route) => [...listRefusals(route, "A"), ...listRefusals(route, "B")]);
+  const codes = new Set(
+    [...page.matchAll(/`([A-Z_]+)`/g)].map(([, code = ""]) => code).filter((code) => code in errors),
+  );
+  const unsigned = ["ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED"];
+  t.strictSame([...codes].sort(), [...new Set([...refusals, ...unsigned])].sort());
 });
 
 t.test("The rules of Prometheus have every alert of docs/operate.md, and else only rates", (t) => {

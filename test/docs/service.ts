@@ -23,7 +23,10 @@ import { waitUntil } from "../support/wait-until.ts";
 
 export type DocsService = Awaited<ReturnType<typeof startDocsService>>;
 
-export const isWithoutPython = spawnSync("python3", ["--version"]).error !== undefined;
+const python = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
+export const isWithoutPython = python.error !== undefined;
+// A version manager's python3 is a script that starts a hundred shells.
+const pythonFolder = isWithoutPython ? "" : `${path.dirname(python.stdout.trim())}:`;
 
 const makers: Record<string, { accessKey: string; template: string; merchant: string }> = {
   ten_demoa: { accessKey: "ak_demo_a", template: "tpl_tenpercent", merchant: "mch_bakery" },
@@ -59,7 +62,7 @@ export async function startDocsService(t: Teardown) {
     receiverPort,
     superuser,
     environment: {
-      PATH: `${path.join(root, "node_modules/.bin")}:${process.env["PATH"]}`,
+      PATH: `${path.join(root, "node_modules/.bin")}:${pythonFolder}${process.env["PATH"]}`,
       HOME: process.env["HOME"],
       SERVICE: url,
       PORT: new URL(url).port,
@@ -155,6 +158,7 @@ export function openShell({ folder, environment }: DocsService, scratch: string)
     detached: true,
   });
   bash.stdin.on("error", () => {});
+  const closed = once(bash, "close");
   const lines = createInterface({ input: bash.stdout });
   const file = (name: string): string => path.join(scratch, name);
   const read = (code: number): Ran => ({
@@ -172,7 +176,7 @@ export function openShell({ folder, environment }: DocsService, scratch: string)
       return Promise.race([
         sleep(blockMs, null, { ref: false }).then(() => ({ ...read(124), stderr: `not done in ${blockMs / 1_000} s` })),
         once(lines, "line").then(() => read(0)),
-        once(bash, "close").then(([code]) => read(Number(code ?? 1))),
+        closed.then(([code]) => read(Number(code ?? 1))),
       ]);
     },
     close() {

@@ -43,6 +43,7 @@ t.test("Only calls that take long or return much have a transaction of their own
       "suspend_batch",
       "resume_batch",
       "recall_batch",
+      "close_day",
       "replay_events",
       "test_webhook",
       "pull_events",

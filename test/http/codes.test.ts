@@ -109,6 +109,22 @@ t.test("Variant B: the maker prints before it releases; the distributor waits fo
   t.equal(await countExports(id), 2, "a refusal is no export");
 });
 
+t.test("A suspended batch can be fetched, a recalled one cannot, whoever asks", async (t) => {
+  await setKey("B", "pty_maker", publicKey);
+  await setKey("B", "pty_dist", publicKey);
+  const { id } = await world.makeBatch(b.maker, b.template, 2);
+  const csv = await csvOf(id);
+  await b.maker.ok.suspendBatch(id);
+  for (const key of ["ak_maker", "ak_dist"]) t.equal(await decrypt(await buffer(await open(key, targetOf(id)))), csv);
+  await b.maker.ok.recallBatch(id);
+  for (const by of [b.maker, b.distributor]) {
+    fits(t, await by.get(targetOf(id)), conflict("BATCH_SUSPENDED"));
+    t.equal((await by.head(targetOf(id))).status, 409);
+  }
+  t.equal(await countExports(id), 2);
+  await setKey("B", "pty_dist", null);
+});
+
 t.test("Variant A: the call names the party if the maker and the distributor have a key", async (t) => {
   await setKey("A", "pty_far", publicKey);
   await setKey("A", "pty_dist", null);

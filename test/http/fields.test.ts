@@ -49,9 +49,11 @@ const whenMissing: Record<string, string> = { event_id: "is required, unless fro
 
 /** The optional fields of the operation at this path, as the description of the API lists them. */
 function optionalFields(path: string, body: object, variant: "A" | "B"): string[] {
-  const { properties } =
-    readDescription(variant).document.paths[path].post.requestBody.content["application/json"].schema;
-  return Object.keys(properties).filter((name) => !(name in body) && !elsewhere.includes(name));
+  const { paths, components } = readDescription(variant).document;
+  const { $ref } = paths[path].post.requestBody.content["application/json"].schema;
+  return Object.keys(components.schemas[$ref.split("/").at(-1)].properties).filter(
+    (name) => !(name in body) && !elsewhere.includes(name),
+  );
 }
 
 const issuesOf = ({ json }: Reply): { path: string; message: string }[] => json?.details?.issues ?? [];
@@ -115,6 +117,7 @@ t.test("Good values reach the database as arguments of the operation; the code i
     "/v1/batches/suspend": ["suspend_batch", { batch: "bat_1" }],
     "/v1/batches/resume": ["resume_batch", { batch: "bat_1" }],
     "/v1/batches/recall": ["recall_batch", { batch: "bat_1" }],
+    "/v1/sandbox/close_day": ["close_day", {}],
     "/v1/webhook/replay": ["replay_events", { event_id: "evt_1" }],
     "/v1/webhook/test": ["test_webhook", { event_type: "coupon.redeemed" }],
   };

@@ -389,7 +389,15 @@ function pipeline(socket: Socket, number: number): void {
   const post = { method: "POST", target: "/v1/coupons/redeem", itsSecret: "a wrong secret" };
   const body = `content-type: application/json\r\ncontent-length: 60000\r\n\r\n${" ".repeat(60_000)}`;
   const pieces = `transfer-encoding: chunked\r\n\r\n${"1\r\n \r\n".repeat(900)}0\r\n\r\n`;
-  const targets = ["/docs/swagger-ui-bundle.js", "/openapi/a.json", "/healthz", "/readyz", "/none", "/v1/events"];
+  const targets = [
+    "/docs/swagger-ui-bundle.js",
+    "/docs/integrate",
+    "/openapi/a.json",
+    "/healthz",
+    "/readyz",
+    "/none",
+    "/v1/events",
+  ];
   const kinds = [
     ...targets.map((target) => `GET ${target} HTTP/1.1\r\nhost: x\r\n\r\n`),
     "GET / HTTP/1.1\r\n\r\n",

@@ -1,16 +1,19 @@
-// The API description and its page: what is served, what the page may load, and how it looks in a real browser.
-import { existsSync, readFileSync } from "node:fs";
+// The API description, its page and the guides: what is served, what the pages may load, and how they look in a
+// browser.
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
-import { chromium } from "playwright-core";
-import t from "tap";
+import { chromium, type Browser } from "playwright-core";
+import t, { type Test } from "tap";
 import { defaultLimits } from "../../src/config/config.ts";
 import { createLog } from "../../src/common/log.ts";
 import { errors } from "../../src/http/errors.ts";
 import { listen } from "../../src/http/listener.ts";
+import { readGuides } from "../../src/http/openapi/guide-pages.ts";
 import { createReference } from "../../src/http/openapi/reference.ts";
 import type { Problem } from "../../src/http/problem.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { serve } from "../../src/serve.ts";
+import { readAnchors, readLinks } from "../docs/markdown.ts";
 import { sendPlain } from "../support/client.ts";
 import { root } from "../support/copy.ts";
 import { fits } from "../support/fits.ts";
@@ -73,52 +76,131 @@ t.test("Every error code has an anchor on the page, with its status and meaning"
 
 t.test("Without swagger-ui-dist the page is a 404 that says so, and the documents are still there", async (t) => {
   const namesOf = (pages: ReturnType<typeof createReference>) => pages.map((page) => `${page.path} ${page.operation}`);
-  const inLog = ["/openapi/a.json openapi_a", "/openapi/b.json openapi_b", "/docs docs"];
+  const inLog = ["/openapi/a.json openapi_a", "/openapi/b.json openapi_b", "/docs/guides.css docs", "/docs docs"];
   const files = ["page.js", "page.css", "swagger-ui-bundle.js", "swagger-ui.css"].map((file) => `/docs/${file} docs`);
-  t.strictSame(namesOf(createReference({ routes: [], events: [] })), [...inLog, ...files]);
-  const pages = createReference({ routes: [], events: [] }, null);
+  const described = { routes: [], events: [] };
+  const folder = path.join(import.meta.dirname, "no such folder");
+  t.strictSame(namesOf(createReference(described, undefined, readGuides(folder))), [...inLog, ...files]);
+  const pages = createReference(described, null, []);
   t.strictSame(namesOf(pages), inLog);
-  const { code, message } = await Promise.try(() => pages[2]!.respond({} as never)).then(
+  const { code, message } = await Promise.try(() => pages.at(-1)!.respond({} as never)).then(
     () => t.fail("an answer") as never,
     (error: Problem) => error,
   );
   fits(t, [code, message], ["ROUTE_NOT_FOUND", /swagger-ui-dist, which is not installed/]);
 });
 
-t.test("DOCS=off: neither page nor documents", async (t) => {
+const guideNames = readdirSync(path.join(root, "docs"))
+  .filter((name) => name.endsWith(".md"))
+  .map((name) => name.slice(0, -".md".length));
+const textsOf = (html: string, pattern: RegExp) => [...html.matchAll(pattern)].map(([, text = ""]) => text);
+
+t.test("Each guide of docs is a page beside /docs, whose links and anchors lead to served pages", async (t) => {
+  t.match((await get("/docs")).text, '<a href="docs/integrate">Guides</a>');
+  const ids = new Map<string, Set<string>>();
+  const links: [string, URL][] = [];
+  for (const name of guideNames) {
+    const { status, headers, text } = await get(`/docs/${name}`);
+    t.strictSame([status, headers["content-type"]], [200, "text/html; charset=utf-8"], name);
+    t.equal(
+      headers["content-security-policy"],
+      "default-src 'none'; style-src 'self'; img-src data:; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    const again = await get(`/docs/${name}`, { "if-none-match": headers["etag"] as string });
+    t.strictSame([again.status, again.text], [304, ""]);
+    const head = await sendPlain(world.url, "HEAD", `/docs/${name}`);
+    t.strictSame([head.status, head.text, head.headers["content-length"]], [200, "", String(Buffer.byteLength(text))]);
+
+    t.notMatch(text, /<script|<style|style=| on\w+=|<!--|&lt;!--/);
+    const markdown = readFileSync(path.join(root, `docs/${name}.md`), "utf8");
+    t.strictSame(new Set(textsOf(text, /<h\d id="([^"]+)"/g)), readAnchors(markdown), name);
+    ids.set(`/docs/${name}`, new Set(textsOf(text, /<h\d id="([^"]+)"/g)));
+    // The first two menus and the last section are there.
+    for (const guide of guideNames) t.equal(text.split(`<a href="${guide}"`).length > 2, true, `${name}: ${guide}`);
+    const page = new URL(`/docs/${name}`, world.url);
+    links.push(
+      ...textsOf(text, /<a (?:class="anchor" )?href="([^"]+)"/g).map((at): [string, URL] => [name, new URL(at, page)]),
+    );
+    const guides = readLinks(markdown).filter((target) => target.startsWith("#") || /^[\w-]+\.md/.test(target));
+    for (const target of guides) t.ok(text.includes(`<a href="${target.replace(/\.md\b/, "")}"`), `${name}: ${target}`);
+  }
+  const own = links.filter(([, { origin }]) => origin === world.url);
+  const targets = new Set(own.map(([, { pathname }]) => pathname));
+  for (const target of targets) t.equal((await get(target)).status, 200, target);
+  t.ok(targets.has("/openapi/a.json") && own.length > 500, `${own.length} links`);
+  for (const [name, { pathname, hash }] of own)
+    if (hash !== "") t.ok(ids.get(pathname)!.has(hash.slice(1)), `${name}: ${pathname}${hash}`);
+});
+
+t.test("A guide passes on no HTML, and no link to what is not served", async (t) => {
+  const folder = t.testdir({
+    "one.md": [
+      "# One & `two`",
+      "a <b onclick='x'>word</b> <!-- left out --> ![<i>](x.png)",
+      "",
+      "<script>alert(1)</script>",
+      "",
+      "[js](javascript:alert(1)) [file](../src/coupon.ts) [two](two.md#a) [self](one.md#b) [out](https://example.com/?a=1&b=2)",
+      "",
+      "```html\n<p>\n```",
+    ].join("\n"),
+  });
+  const [page] = readGuides(folder);
+  const [, main = ""] = page!.render().split("<main>");
+  t.notMatch(main, /<(?!\/?(?:h1|p|a|code|pre|main|body|html)[ >])/);
+  t.strictSame(textsOf(main, /href="([^"]+)"/g), ["one#b", "https://example.com/?a=1&amp;b=2"]);
+  for (const text of [
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "js file two ",
+    "&lt;p&gt;",
+    "One &amp; <code>two</code>",
+  ])
+    t.ok(main.includes(text), text);
+  t.notMatch(main, "left out");
+});
+
+t.test("DOCS=off: neither pages nor documents", async (t) => {
   const log = createLog("silent");
   const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, log);
   const { address, keys } = world;
   const { url, stop } = await serve({ address, keys, limits: defaultLimits, hasDocs: false, listening, log });
   t.teardown(stop);
-  for (const target of ["/docs", "/docs/page.js", "/docs/swagger-ui.css", "/openapi/a.json", "/openapi/b.json"])
+  const targets = [
+    "/docs",
+    "/docs/page.js",
+    "/docs/integrate",
+    "/docs/guides.css",
+    "/openapi/a.json",
+    "/openapi/b.json",
+  ];
+  for (const target of targets)
     fits(t, await sendPlain(url, "GET", target), { status: 404, json: { code: "ROUTE_NOT_FOUND" } }, target);
 });
 
 const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 const skip = program === undefined && "there is no Chromium at /usr/bin/chromium";
 
-t.test("In a browser", { skip }, async (t) => {
+// A page, what its console said, and which other servers it asked.
+async function open(t: Test, target: string, shown = ".opblock", options: Parameters<Browser["newPage"]>[0] = {}) {
   const browser = await chromium.launch({ executablePath: program!, args: ["--no-sandbox"] });
   t.teardown(() => browser.close());
+  const page = await browser.newPage(options);
+  const [said, asked]: [string[], string[]] = [[], []];
+  page.on("console", (message) => said.push(message.text()));
+  page.on("pageerror", (error) => said.push(error.message));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${world.url}/`) && !request.url().startsWith("data:")) asked.push(request.url());
+  });
+  await page.goto(`${world.url}${target}`);
+  await page.waitForSelector(shown);
+  return { page, said, asked };
+}
 
-  // A page, what its console said, and which other servers it asked.
-  async function open(target: string) {
-    const page = await browser.newPage();
-    const [said, asked]: [string[], string[]] = [[], []];
-    page.on("console", (message) => said.push(message.text()));
-    page.on("pageerror", (error) => said.push(error.message));
-    page.on("request", (request) => {
-      if (!request.url().startsWith(`${world.url}/`) && !request.url().startsWith("data:")) asked.push(request.url());
-    });
-    await page.goto(`${world.url}${target}`);
-    await page.waitForSelector(".opblock");
-    return { page, said, asked };
-  }
-
+t.test("In a browser", { skip }, async (t) => {
   await t.test("the page shows every operation of each variant, asks no other server and logs nothing", async (t) => {
     for (const variant of ["A", "B"]) {
-      const { page, said, asked } = await open(`/docs?variant=${variant.toLowerCase()}`);
+      const { page, said, asked } = await open(t, `/docs?variant=${variant.toLowerCase()}`);
       t.match(await page.textContent("h1.title, h2.title"), `Coupon service, Variant ${variant}`);
       const shown = await page.$$eval(".opblock", (blocks) =>
         blocks.map((block) => [
@@ -142,7 +224,7 @@ t.test("In a browser", { skip }, async (t) => {
   await t.test("the link to an error code shows its row, also after the reference is drawn", async (t) => {
     const codes = Object.keys(errors);
     for (const code of [codes[0]!, codes.at(-1)!]) {
-      const { page, said } = await open(`/docs#error-${code}`);
+      const { page, said } = await open(t, `/docs#error-${code}`);
       const row = page.locator(`#error-${code}`);
       await row.waitFor();
       const place = `document.getElementById("error-${code}").getBoundingClientRect()`;
@@ -156,3 +238,23 @@ t.test("In a browser", { skip }, async (t) => {
     }
   });
 });
+
+t.test(
+  "In a browser, a guide asks no other server, and is as wide as the screen, light or dark",
+  { skip },
+  async (t) => {
+    for (const width of [390, 1280]) {
+      for (const colorScheme of ["light", "dark"] as const) {
+        const options = { viewport: { width, height: 800 }, colorScheme };
+        const { page, said, asked } = await open(t, "/docs/integrate#errors", "main", options);
+        const look = await page.evaluate(
+          "[document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]",
+        );
+        const background = colorScheme === "light" ? "rgb(255, 255, 255)" : "rgb(20, 24, 29)";
+        t.strictSame([look, said, asked], [[width, background], [], []]);
+        const top = await page.evaluate("document.getElementById('errors').getBoundingClientRect().top");
+        t.ok((top as number) > -1 && (top as number) < 200, `${top as number}`);
+      }
+    }
+  },
+);

@@ -347,9 +347,11 @@ const faults: Fault[] = [
       if ("batch" in draft.body!) draft.body["batch"] = "bat_other";
     },
   },
+  // No tenant of this test is a sandbox.
+  { code: "NOT_A_SANDBOX", applies: ({ operation }) => operation === "close_day", add: () => {} },
   {
     code: "NOT_FOUND",
-    applies: ({ operation }) => !/^(pull_events|list_reconciliations|list_batches)$/.test(operation),
+    applies: ({ operation }) => !/^(pull_events|list_reconciliations|list_batches|close_day)$/.test(operation),
     add: () => {},
   },
 ];

@@ -43,15 +43,20 @@ const listOperations = ({ paths }: Json): Operation[] =>
   });
 
 const listParameters = ({ described }: Operation): Json[] =>
-  (described["parameters"] as Json[]).filter(({ name }) => name !== undefined);
+  ((described["parameters"] ?? []) as Json[]).filter(({ name }) => name !== undefined);
 
 /** Two interfaces: operations that answer with JSON, and downloads. Their members are named types. */
 function describeOperations(document: Json): Record<string, Json> {
+  const resolve = (schema: Json): Json => document["components"].schemas[schema["$ref"].split("/").at(-1)];
   const types: Record<string, Json> = { Operations: closed({}), Downloads: closed({}) };
   for (const operation of listOperations(document)) {
     const { name, described } = operation;
     const answer = described["responses"]["200"].content["application/json"]?.schema;
-    const parts: Record<string, Json> = { input: readInput(operation), ...(answer !== undefined && { answer }) };
+    const body = described["requestBody"]?.content["application/json"].schema as Json | undefined;
+    const parts: Record<string, Json> = {
+      input: body === undefined ? readParameters(operation) : resolve(body),
+      ...(answer !== undefined && { answer: resolve(answer) }),
+    };
     for (const [part, schema] of Object.entries(parts)) types[toType(name) + toType(part)] = schema;
     const references = Object.keys(parts).map((part) => [
       part,
@@ -64,9 +69,7 @@ function describeOperations(document: Json): Record<string, Json> {
   return types;
 }
 
-function readInput(operation: Operation): Json {
-  const body = operation.described["requestBody"]?.content["application/json"].schema as Json | undefined;
-  if (body !== undefined) return body;
+function readParameters(operation: Operation): Json {
   const parameters = listParameters(operation);
   // How to write a segment of the path is the client's business.
   const fields = parameters.map(({ name, in: place, description, schema }) => [
@@ -91,20 +94,11 @@ function describeErrors(documents: Json[]): Json {
     if (typeof value !== "object" || value === null) return;
     const { properties, description } = value as Json;
     const code = properties?.code?.const as string | undefined;
-    if (code !== undefined) found[code] = merge(found[code], { ...properties.details, description });
+    if (code !== undefined) found[code] = { ...properties.details, description };
     Object.values(value).forEach(visit);
   };
   documents.forEach(visit);
   return closed(Object.fromEntries(Object.entries(found).sort(([a], [b]) => (a < b ? -1 : 1))));
-}
-
-/** A NOT_FOUND names other resources in each operation. */
-function merge(known: Json | undefined, found: Json): Json {
-  const before = known?.["properties"]?.resource;
-  const now = found["properties"]?.resource;
-  if (before === undefined || now === undefined) return found;
-  const names = [...new Set([...before.enum, ...now.enum])].sort();
-  return { ...found, properties: { resource: { ...now, enum: names } } };
 }
 
 const listEvents = ({ webhooks }: Json): Json[] =>

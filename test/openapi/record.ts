@@ -14,7 +14,7 @@ import { scenario, type Options, type Scenario, type Teardown } from "../support
 import type { Scene } from "../support/scene.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { beginRequest } from "../support/sessions.ts";
-import { credential, merchant, party, template } from "../support/tenants.ts";
+import { credential, merchant, party, template, tenants } from "../support/tenants.ts";
 
 /** A run of the service. Callers that `watch` returns keep what they send and receive. */
 type Run = {
@@ -30,7 +30,9 @@ type Run = {
 const lockPath = "/v1/coupons/lock";
 
 export async function recordExamples(t: Teardown, options: Pick<Options, "on"> = {}): Promise<Examples> {
-  const service = await scenario(t, { http: true, mayBreakInvariants: true, ...options });
+  // The stranger is no sandbox.
+  const file = { tenants: tenants.map((one) => ({ ...one, sandbox: one.id !== "ten_a2" })) };
+  const service = await scenario(t, { file, http: true, mayBreakInvariants: true, ...options });
   const run = startRecording(t, service);
   await moveDistributors(service);
   for (const scene of [service.a, service.b]) {
@@ -274,6 +276,8 @@ async function recordStatements({ service, examples, a, watch }: Run): Promise<v
   }
   await service.worker.rows("select jobs.expire_coupons(1000)");
   await service.steps.sequence();
+  for (const by of [a, watch("B", service.as("ak_dist")), watch("A", service.as("ak_a_stranger"))])
+    await by.post("/v1/sandbox/close_day", { request_id: "close-1" });
   // Either statement may be ready first.
   const condition = "e.event_type <> 'reconciliation.ready' or e.party = 'pty_dist'";
   for (const body of await readEventBodies(service.owner, condition)) {

@@ -1,5 +1,6 @@
-// `npm run openapi` writes docs/openapi from the routes, with examples from a run of the service, and the types of the
-// TypeScript client from docs/openapi. Examples that differ only in what every run changes stay as they are.
+// `npm run openapi` writes docs/openapi from the routes, with examples from a run of the service, and from docs/openapi
+// the types of the TypeScript client and the Postman collections of docs/examples. Examples that differ only in what
+// every run changes stay as they are.
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -13,7 +14,8 @@ import { routes } from "../../src/http/routes/table.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { root } from "../support/copy.ts";
 import { startScratch } from "../support/temporary-server.ts";
-import { renderClientTypes } from "./client-types.ts";
+import { renderClientTypes, type Json } from "./client-types.ts";
+import { renderCollection } from "./postman.ts";
 import { recordExamples } from "./record.ts";
 
 async function record(): Promise<Examples> {
@@ -59,15 +61,21 @@ function keepOld(old: Examples, made: Examples): Examples {
 /** Returns the text of each generated file by its path in the project. */
 export async function renderFiles(examples: Examples): Promise<Record<string, string>> {
   const [a, b] = [renderDocument({ routes, events, examples }, "A"), renderDocument({ routes, events, examples }, "B")];
-  const types = await renderClientTypes({ A: JSON.parse(a), B: JSON.parse(b) });
-  return { "docs/openapi/a.json": a, "docs/openapi/b.json": b, ...types };
+  const documents = { A: JSON.parse(a) as Json, B: JSON.parse(b) as Json };
+  return {
+    "docs/openapi/a.json": a,
+    "docs/openapi/b.json": b,
+    "docs/examples/postman-a.json": renderCollection(documents.A, "A"),
+    "docs/examples/postman-b.json": renderCollection(documents.B, "B"),
+    ...(await renderClientTypes(documents)),
+  };
 }
 
 const command = defineCommand({
   name: "openapi",
   about:
-    "Rewrites docs/openapi from the routes, with examples that a run of the service records, and the types of the " +
-    "TypeScript client.",
+    "Rewrites docs/openapi from the routes, with examples that a run of the service records, the types of the " +
+    "TypeScript client, and the Postman collections of docs/examples.",
   flags: { "keep-examples": { type: "switch", about: "runs no service and keeps the examples" } },
   examples: ["npm run openapi", "npm run openapi -- --keep-examples"],
   async run({ flags }) {
@@ -81,7 +89,7 @@ const command = defineCommand({
       mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
       writeFileSync(path.join(root, file), text);
     }
-    console.log("docs/openapi, src/http/openapi/examples.json and the types of the client are written");
+    console.log("docs/openapi, examples.json, the types of the client and the Postman collections are written");
   },
 });
 

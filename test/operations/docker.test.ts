@@ -34,6 +34,17 @@ t.test("a password may hold any character: it is a variable of its own and never
   t.match(work!["environment"].PGPASSWORD, /^\$\{WORK_PASSWORD:\?/);
 });
 
+t.test("the image gets all that the Dockerfile copies, and of docs only the guides", async (t) => {
+  const read = (name: string) => readFileSync(path.join(root, name), "utf8");
+  const copied = [...read("Dockerfile").matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, sources = ""]) =>
+    sources.split(" "),
+  );
+  const allowed = read(".dockerignore").trim().split("\n");
+  t.strictSame(allowed.shift(), "*");
+  t.strictSame(copied.map((source) => `!${source}`).sort(), allowed.sort());
+  t.ok(copied.includes("docs/*.md"));
+});
+
 t.test("a changed POSTGRES_PASSWORD does not stop migrate: it needs none, and logins sets it", async (t) => {
   const withoutPassword = listNames(({ network_mode }) => network_mode === "service:database");
   t.strictSame(withoutPassword, ["migrate", "logins", "tool"]);

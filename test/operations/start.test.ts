@@ -137,12 +137,16 @@ t.test("a start that cannot work ends with one line that says what to change", a
     [urlOf(older), /^the database is older than this checkout, or has other functions: .* Run `npm run migrate`$/],
     [urlOf(newer), /^the database is newer than this checkout: it has migration 999-future/],
   ];
-  for (const [given, message] of rows) {
-    const end = async (name: string, args: string[] = []) => {
-      const { code, stdout, stderr } = await runProgram(name, { env: given, args });
-      fits(t, { code, stdout, stderr: stderr.trimEnd() }, { code: 1, stdout: "", stderr: message }, name);
-    };
-    await Promise.all([end("serve"), end("work"), end("apply", ["src/commands/demo-tenants.json"])]);
+  // All three ask the same function, so each row is for one of them, in turn.
+  const programs: [name: string, ...args: string[]][] = [
+    ["serve"],
+    ["work"],
+    ["apply", "src/commands/demo-tenants.json"],
+  ];
+  for (const [index, [given, message]] of rows.entries()) {
+    const [name, ...args] = programs[index % programs.length]!;
+    const { code, stdout, stderr } = await runProgram(name, { env: given, args });
+    fits(t, { code, stdout, stderr: stderr.trimEnd() }, { code: 1, stdout: "", stderr: message }, name);
   }
   const misspelt = await runProgram("migrate", { env: { ...env, RATELIMIT: "5" }, args: ["--status"] });
   fits(t, misspelt, { code: 0, stderr: "RATELIMIT is not a setting; did you mean RATE_LIMIT?\n" });

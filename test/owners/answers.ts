@@ -201,8 +201,10 @@ export const reads: Record<string, (t: Test, teller: Teller, owner: Owner) => Pr
   },
 };
 
-function refuseExport({ status, maker, distributor, codes_destroyed_at }: Row, party: string): string | null {
+function refuseExport(row: Row, party: string): string | null {
+  const { status, maker, distributor, recalled_at, codes_destroyed_at } = row;
   if (party !== maker && party !== distributor) return "NOT_FOUND";
+  if (recalled_at) return "BATCH_SUSPENDED";
   if (status === "PENDING") return "BATCH_NOT_COMPLETED";
   if (status === "COMPLETED" && party !== maker) return "COUPON_NOT_RELEASED";
   return codes_destroyed_at ? "CODES_DESTROYED" : null;

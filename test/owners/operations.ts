@@ -56,6 +56,13 @@ const stop = (batch: Fields): Operation => ({
 });
 
 export const operations: Record<string, Operation> = {
+  // First, while the sequencer has processed everything.
+  close_day: {
+    by: "distributor",
+    fields: ({ distributorParty: distributor }) => ({ distributor }),
+    answer: ({ distributorParty: distributor_party_id }) => ({ distributor_party_id }),
+    changes: () => "ledger_book … -1 +1, statement -0 +1",
+  },
   lock: grant("toLock", "", "COUPON_LOCKED"),
   redeem: grant("toRedeem", ", ledger_entry -0 +1", "COUPON_REDEEMED"),
   confirm: endLock("toConfirm", ", ledger_entry -0 +1", "LOCK_CONFIRMED", true),

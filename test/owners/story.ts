@@ -90,8 +90,8 @@ const present = (row: Row): Row => Object.fromEntries(Object.entries(row).filter
 
 /** The fields of each object that a file declares for the first time. */
 function describeChanges(declared: Declared): Record<string, Row> {
-  const { id, name, variant, amount_unit, parties, merchants, templates, credentials } = declared as any;
-  const made: Record<string, Row> = { [id]: { name, variant, amount_unit } };
+  const { id, name, variant, amount_unit, sandbox, parties, merchants, templates, credentials } = declared as any;
+  const made: Record<string, Row> = { [id]: { name, variant, amount_unit, sandbox } };
   for (const { id: party, name, public_key } of parties) made[party] = present({ name, time_zone: "UTC", public_key });
   for (const { id: merchant, name, party, delegates, stores = [] } of merchants) {
     const places = stores.map((store: any) => [`store ${store.external_id}`, store.terminals.toSorted()]);
@@ -119,7 +119,7 @@ type Declared = ReturnType<typeof describeTenant>;
 
 function enterDeclared({ books }: Teller, declared: Declared, zone: string, created_at: Window): void {
   const { id: tenant, name, variant, amount_unit } = declared;
-  books.note("tenant", { tenant, name, variant, amount_unit, created_at });
+  books.note("tenant", { tenant, name, variant, amount_unit, is_sandbox: "true", created_at });
   for (const { id: party, name, public_key = null } of declared.parties as any[])
     books.note("party", { tenant, party, name, time_zone: zone, created_at, public_key });
   for (const { id: merchant, name, party, delegates = [], stores } of declared.merchants as any[]) {

@@ -78,6 +78,7 @@ export function describeTenant(variant: Variant) {
   return {
     id: `ten_${name}`,
     name: `Variant ${variant}`,
+    sandbox: true,
     variant,
     amount_unit: variant === "A" ? "minor" : "major",
     parties: ids.map((id) => party(id, { name: `${id} of ${variant}`, public_key: publicKeys[id] })),

@@ -83,7 +83,7 @@ export async function openBooks(world: Scenario, parties: string[], count: numbe
   return coupons;
 }
 
-/** SQL: closes the open day of each book, however early. */
+/** SQL: closes the open day of each book, however early. Their tenants are sandboxes. */
 export const closeOpenDays = `
   do $$ begin
     update core.ledger_book set open_on = open_on + 1;

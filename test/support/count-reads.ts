@@ -6,11 +6,12 @@ export type Reads = { tables: number; rows: number };
 
 /**
  * What the session has read since it last sent its statistics. It never sends them inside a transaction. `of`: from
- * these tables only.
+ * these tables only. A scan of core.sequencer, which has one row, is no scan of a table.
  */
 export async function readCounts(session: Session, of: string[] | null = null): Promise<Reads> {
   const [reads] = await session.rows<Reads>(
-    `select sum(s.seq_scan)::int as tables, sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows
+    `select (sum(s.seq_scan) filter (where s.relname <> 'sequencer'))::int as tables,
+             sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows
      from pg_stat_xact_user_tables s where s.schemaname = 'core' and ($1::text[] is null or s.relname = any ($1))`,
     [of],
   );

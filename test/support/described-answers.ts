@@ -7,7 +7,9 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import demoTenants from "../../src/commands/demo-tenants.json" with { type: "json" };
 import type { Variant } from "../../src/gate/gate.ts";
+import type { Resource } from "../../src/http/errors.ts";
 import { splitTarget } from "../../src/http/router.ts";
+import { routes } from "../../src/http/routes/table.ts";
 import { root } from "./copy.ts";
 
 type Json = Record<string, any>;
@@ -15,7 +17,7 @@ type Json = Record<string, any>;
 type Asked = { method: string; target: string; accessKey?: string | undefined };
 type Answer = { status: number; headers: Record<string, unknown>; text: string; json: unknown };
 type Provisioned = { tenants?: { variant: Variant; credentials?: { access_key: string }[] }[] };
-type Description = { document: Json; validate(pointer: string, value: unknown): string | null };
+type Description = { variant: Variant; document: Json; validate(pointer: string, value: unknown): string | null };
 
 const descriptions = new Map<Variant, Description>();
 const variants = new Map<string, Variant>();
@@ -45,8 +47,8 @@ export function checkDescribed(url: string, asked: Asked, answer: Answer): void 
 /** What is wrong with an answer; null: nothing. `asked` is null if what arrived was not an HTTP request. */
 export function findUndescribed(asked: Asked | null, answer: Answer): string | null {
   const target = asked === null ? "" : splitTarget(asked.target).path;
-  // The metrics port is no part of the interface.
-  if (target === "/metrics") return null;
+  // The metrics port and the unsigned pages are no operations, but their errors are those of every request.
+  if (target === "/metrics" || (!target.startsWith("/v1/") && answer.status < 400)) return null;
   const variant = variants.get(asked?.accessKey ?? "");
   if (variant !== undefined) return check(readDescription(variant), asked, target, answer);
   // Either variant describes the answer to a caller that we do not know.
@@ -67,6 +69,7 @@ function loadDescription(variant: Variant): Description {
   ajv.addSchema(document, "api");
   const compiled = new Map<string, ValidateFunction>();
   return {
+    variant,
     document,
     validate(pointer, value) {
       const fits = compiled.get(pointer) ?? ajv.compile({ $ref: `api#${pointer}` });
@@ -83,12 +86,14 @@ function close(value: unknown): unknown {
   return closed["type"] === "object" && "properties" in closed ? { additionalProperties: false, ...closed } : closed;
 }
 
-function check({ document, validate }: Description, asked: Asked | null, target: string, answer: Answer) {
+function check(description: Description, asked: Asked | null, target: string, answer: Answer) {
+  const { variant, document, validate } = description;
   const { status, headers, text, json } = answer;
-  const { name, pointer } = findResponse(document, asked, target, status);
+  const { name, pointer, operation } = findResponse(document, asked, target, status);
   const fail = (what: string) => `${name}, ${status}: ${what}: ${text.slice(0, 500)}`;
   const response = lookUp(document, pointer);
-  if (response === undefined) return fail("no such status is described");
+  const [otherCode, ...otherHeaders] = operation === undefined ? (others[status] ?? []) : [];
+  if (response === undefined || (operation ?? otherCode) === undefined) return fail("no such status is described");
   const { content, headers: described = {} } = response;
   for (const [header, reference] of Object.entries(described as Json)) {
     const { required, schema } = reference.$ref === undefined ? reference : lookUp(document, reference.$ref.slice(1));
@@ -100,29 +105,38 @@ function check({ document, validate }: Description, asked: Asked | null, target:
   const type = Object.keys(content).find((each) => String(headers["content-type"]).startsWith(each));
   if (type === undefined) return fail(`not ${Object.keys(content).join(" or ")}`);
   const wrong = type === "application/json" ? validate(`${pointer}/content/application~1json/schema`, json) : null;
-  return wrong === null ? null : fail(wrong);
+  if (wrong !== null) return fail(wrong);
+  const { code, details } = (json ?? {}) as { code?: string; details?: { resource: Resource } };
+  if (otherCode !== undefined && code !== otherCode) return fail(`not ${otherCode}`);
+  for (const header of otherHeaders) if (headers[header] === undefined) return fail(`no header ${header}`);
+  // The schema has the resources of all operations.
+  const resources = routes.find((route) => route.operation === operation)?.resources?.(variant) ?? [];
+  if (code === "NOT_FOUND" && !resources.includes(details!.resource)) return fail("not a resource of the operation");
+  return null;
 }
 
-// The responses to what reaches no operation.
-const components: Record<number, string> = {
-  400: "NotHttp",
-  404: "RouteNotFound",
-  405: "MethodNotAllowed",
-  408: "TooSlow",
-  431: "HeadersTooLarge",
-  501: "UnknownTransferCoding",
-  503: "Starting",
-  505: "UnknownVersion",
+// The code and the further headers of the answers to what reaches no operation. `Other` describes them together.
+const others: Record<number, [code: string, ...headers: string[]]> = {
+  400: ["INVALID_REQUEST"],
+  404: ["ROUTE_NOT_FOUND"],
+  405: ["METHOD_NOT_ALLOWED", "allow"],
+  408: ["INVALID_REQUEST"],
+  431: ["PAYLOAD_TOO_LARGE"],
+  501: ["INVALID_REQUEST"],
+  503: ["UNAVAILABLE", "retry-after"],
+  505: ["INVALID_REQUEST"],
 };
 
 function findResponse(document: Json, asked: Asked | null, target: string, status: number) {
   const path = findPath(document, target);
   const method = asked?.method === "HEAD" ? "get" : asked?.method.toLowerCase();
   const operation = path === undefined ? undefined : document["paths"][path][method!];
-  if (operation !== undefined)
-    return { name: operation.operationId as string, pointer: `${pointerTo(path!)}/${method}/responses/${status}` };
+  if (operation !== undefined) {
+    const name = operation.operationId as string;
+    return { name, operation: name, pointer: `${pointerTo(path!)}/${method}/responses/${status}` };
+  }
   const name = asked === null ? "no request" : `${asked.method} ${target}`;
-  return { name, pointer: `/components/responses/${components[status]}` };
+  return { name, operation: undefined, pointer: "/components/responses/Other" };
 }
 
 export const pointerTo = (path: string): string =>

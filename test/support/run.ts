@@ -1,28 +1,29 @@
-// `npm test`: starts one server, migrates one template database, and runs tap on the named test files or on all. tap
-// alone would fail on a fresh clone, see buildTap.
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+// `npm test`: starts one server, migrates one template database, and runs the named test files or all, each with tap in
+// a process of its own.
+import { spawn, type StdioOptions } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import path from "node:path";
+import { text as readText } from "node:stream/consumers";
 import type { Address } from "../../src/config/database-address.ts";
 import { runProgram } from "../../src/common/program.ts";
 import { dropDatabases, makeTemplate } from "./database.ts";
 import { startServer } from "./server.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
-const bin = (name: string): string => path.join(root, "node_modules/.bin", name);
+const timeoutMs = 900_000;
+// One more than processors: tests wait for the disk and for timers too.
+const jobs = Math.min(availableParallelism() + 1, 4);
 
 await runProgram(async () => {
-  // A terminal sends SIGINT to tap too. We wait for tap to end, and tidy up.
-  process.on("SIGINT", () => {});
-  buildTap();
   const server = await startServer();
   console.log(`testing on ${server.name}`);
   const prefix = `coupon_test_${Date.now().toString(36)}_`;
   let status = 1;
   try {
     const template = await makeTemplate(server.address, prefix);
-    status = await runTap({ prefix, template, server: server.address });
+    status = await runFiles({ prefix, template, server: server.address });
   } finally {
     await dropDatabases(server.address, prefix);
     await server.stop();
@@ -30,69 +31,74 @@ await runProgram(async () => {
   process.exit(status);
 });
 
-/**
- * tap generates its Test class from its plugins. It comes with the TypeScript plugin, which does not work with our
- * compiler and which we do not need, because Node strips types itself. Without the plugin tap generates the class anew
- * during its first run, but that run has already loaded the old class. So we generate it before the first run.
- */
-function buildTap(): void {
-  const built = path.join(root, "node_modules/@tapjs/test/test-built/dist/esm/index.js");
-  if (existsSync(built) && !readFileSync(built, "utf8").includes("@tapjs/typescript")) return;
-  console.log("preparing tap, once per install");
-  const { status, stderr } = spawnSync(bin("tap"), ["build"], { cwd: root, encoding: "utf8" });
-  if (status !== 0) throw new Error(`tap build failed: ${stderr}`);
+async function runFiles(run: { prefix: string; template: string; server: Address }): Promise<number> {
+  const results = path.join(root, ".tap/results.tap");
+  mkdirSync(path.dirname(results), { recursive: true });
+  writeFileSync(results, "");
+  const env = {
+    ...process.env,
+    // Compiled modules are kept here: hundreds of processes load the same ones.
+    NODE_COMPILE_CACHE: path.join(root, "node_modules/.cache/node"),
+    TAP: "1",
+    TAP_TIMEOUT: String(timeoutMs / 1_000),
+    COUPON_TEST_RUN: JSON.stringify(run),
+  };
+  const waiting = findFiles(process.argv.slice(2));
+  // A terminal sends SIGINT to the tests too. We wait for them to end, and tidy up.
+  process.on("SIGINT", () => waiting.splice(0));
+  const runWaiting = async (): Promise<void> => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const result = await runFile(file, env);
+      appendFileSync(results, result);
+      if (process.stdout.isTTY) console.log(result.trimEnd().split("\n").at(-1));
+    }
+  };
+  await Promise.all(Array.from({ length: jobs }, runWaiting));
+  const { text, failed } = summarize(readFileSync(results, "utf8"));
+  console.log(text);
+  return failed === 0 ? 0 : 1;
 }
 
-async function runTap(run: { prefix: string; template: string; server: Address }): Promise<number> {
-  const results = path.join(tmpdir(), `${run.prefix}results.tap`);
-  const args = [
-    "run",
-    "--disable-coverage",
-    `--reporter=${process.stdout.isTTY ? "base" : "min"}`,
-    `--output-file=${results}`,
-    "--timeout=900",
-    `--jobs=${Math.min(availableParallelism() + 1, 4)}`,
-    // A folder means its test files.
-    ...process.argv.slice(2).map((arg) => (arg.endsWith(".ts") || arg.startsWith("-") ? arg : `${arg}/**/*.test.ts`)),
-  ];
-  const tap = spawn(bin("tap"), args, {
-    cwd: root,
-    stdio: "inherit",
-    env: {
-      ...process.env,
-      // Compiled modules are kept here: hundreds of processes load the same ones.
-      NODE_COMPILE_CACHE: path.join(root, "node_modules/.cache/node"),
-      COUPON_TEST_RUN: JSON.stringify(run),
-    },
-  });
-  const status = await new Promise<number>((resolve) => {
-    tap.on("error", (error) => {
-      console.error(error.message);
-      resolve(1);
-    });
-    tap.on("exit", (code) => resolve(code ?? 1));
-  });
-  console.log(summarize(existsSync(results) ? readFileSync(results, "utf8") : "", status));
-  rmSync(results, { force: true });
-  return status;
+/**
+ * Runs a test file in a process of its own. Returns its results as a test of TAP. `tap run` would load each file
+ * through hooks for coverage and mocks, which we do not use: that takes longer than to start the test.
+ */
+async function runFile(file: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const startedAt = performance.now();
+  const stdio: StdioOptions = ["ignore", "pipe", "inherit"];
+  const child = spawn(process.execPath, [file], { cwd: root, env, stdio, timeout: timeoutMs, killSignal: "SIGKILL" });
+  const ended = once(child, "close");
+  const output = await readText(child.stdout!);
+  const [code] = (await ended) as [number | null];
+  const passed = code === 0 && /^1\.\./m.test(output);
+  const nested = output.replace(/^(?=.)/gm, "    ");
+  const ms = Math.round(performance.now() - startedAt);
+  return `# Subtest: ${file}\n${nested}\n${passed ? "ok" : "not ok"} - ${file} # time=${ms}ms\n`;
+}
+
+// A folder means its test files. Folders of long tests are at the end of the alphabet, and begin.
+function findFiles(named: string[]): string[] {
+  const given = named.length === 0 ? ["test"] : named;
+  const files = given.flatMap((name) =>
+    name.endsWith(".ts") ? [name] : globSync(`${name}/**/*.test.ts`, { cwd: root }).sort().reverse(),
+  );
+  if (files.length === 0) throw new Error(`there are no tests in ${given.join(" ")}`);
+  return files;
 }
 
 /** Counts each t.test at any depth. tap prints a time for a test, but not for an assertion. */
-function summarize(results: string, status: number): string {
+function summarize(results: string): { text: string; failed: number } {
   const lines = results.split("\n");
   const count = (pattern: RegExp): number => lines.filter((line) => pattern.test(line)).length;
   const passed = count(/^ +ok \d+ - .* # time=/);
   // A file that fails without a failed test crashed or timed out.
-  const failed = Math.max(count(/^ +not ok \d+ - .* # time=/), count(/^not ok /), status === 0 ? 0 : 1);
+  const failed = Math.max(count(/^ +not ok \d+ - .* # time=/), count(/^not ok /));
   const skipped = count(/^ +ok \d+ - .* # SKIP/);
   const counts = `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
-  return [...describeFailures(lines), counts].join("\n");
+  return { text: [...describeFailures(lines), counts].join("\n"), failed };
 }
 
-/**
- * What failed, as tap wrote it: a line per file and test, and each failed assertion with its diagnostics. tap's
- * reporter shows it too, but where the output is a pipe it has ended without a word about a failed test.
- */
+/** What failed, as tap wrote it: a line per file and test, and each failed assertion with its diagnostics. */
 function describeFailures(results: string[]): string[] {
   const shown: string[] = [];
   let diagnostics = false;

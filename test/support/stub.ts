@@ -162,6 +162,7 @@ export const bodies: Record<string, Record<string, unknown>> = {
   "/v1/batches/suspend": { request_id: "r-1", batch: "bat_1" },
   "/v1/batches/resume": { request_id: "r-1", batch: "bat_1" },
   "/v1/batches/recall": { request_id: "r-1", batch: "bat_1" },
+  "/v1/sandbox/close_day": { request_id: "r-1" },
   "/v1/webhook/replay": { request_id: "r-1", event_id: "evt_1" },
   "/v1/webhook/test": { request_id: "r-1", event_type: "coupon.redeemed" },
 };

@@ -55,6 +55,8 @@ export type Client<V extends Variant = Variant> = {
     from: Input<"listRedemptions">,
     options?: CallOptions,
   ): AsyncGenerator<Answer<"listRedemptions">, void>;
+  /** The pages of your batches, newest first. */
+  batchPages(from?: Input<"listBatches">, options?: CallOptions): AsyncGenerator<Answer<"listBatches">, void>;
   /** Closes the connections, unless you brought an agent. Call it when no call is running. */
   close(): void;
 };
@@ -101,6 +103,12 @@ export function createClient<V extends Variant = Variant>(options: ClientOptions
         from.cursor,
         ({ redemptions }) => redemptions.length,
         (cursor) => methods.listRedemptions({ ...from, ...cursor }, more),
+      ),
+    batchPages: (from = {}, more) =>
+      readPages(
+        from.cursor,
+        ({ batches }) => batches.length,
+        (cursor) => methods.listBatches({ ...from, ...cursor }, more),
       ),
     reconciliationPages: (from = {}, more) =>
       readPages(

@@ -6,7 +6,7 @@ declare
   v_base    bigint;
 begin
   -- wait until the sequencer is idle, then block it until commit
-  perform pg_advisory_xact_lock(hashtextextended('sequencer', 0));
+  perform pg_advisory_xact_lock(rules.compute_sequencer_lock());
   update core.sequencer s
   set feed_base = greatest(v_now, s.feed_base + 1000000000000)
   returning s.feed_base into v_base;

@@ -10,6 +10,10 @@ begin
     raise exception 'the codes of % were destroyed on %',
       p_batch, rules.format_time(v_batch.codes_destroyed_at)
       using errcode = 'CP409';
+  elsif v_batch.recalled_at is not null then
+    raise exception '% was recalled on %: its coupons are void',
+      p_batch, rules.format_time(v_batch.recalled_at)
+      using errcode = 'CP409';
   elsif v_batch.status = 'PENDING' then
     raise exception '% is still being minted', p_batch using errcode = 'CP409';
   elsif v_batch.status = 'COMPLETED' and p_is_unreleased is not true then

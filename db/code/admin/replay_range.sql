@@ -24,6 +24,6 @@ end
 $$;
 comment on function admin.replay_range(text, text, timestamptz, timestamptz, text) is
   'Sends a party its events recorded from p_from (inclusive) to p_to (exclusive) again, with the '
-  'same webhook-ids. Returns how many. Skips types of events that its '
-  'webhook does not take, and events that the sequencer has not processed yet: it '
-  'creates their deliveries itself, and must not wait for this transaction.';
+  'same webhook-ids. Returns how many. Skips types of events that its webhook does not take, and '
+  'events that the sequencer has not processed yet: it creates their deliveries itself, and must '
+  'not wait for this transaction.';

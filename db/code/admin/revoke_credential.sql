@@ -3,13 +3,8 @@ returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason      text := rules.check_reason(p_reason);
-  v_credential  core.credential;
+  v_credential  core.credential := rules.hold_credential_for_patch(p_access_key);
 begin
-  select c.* into v_credential
-  from core.credential c where c.access_key = p_access_key for no key update;
-  if not found then
-    raise exception 'no credential %', p_access_key using errcode = 'CP404';
-  end if;
   perform rules.write_audit(v_credential.tenant_id, 'revoke_credential', p_access_key, v_reason,
     jsonb_build_object('status', jsonb_build_object(
       'old', case when v_credential.revoked_at is null then 'in use' else 'revoked' end,

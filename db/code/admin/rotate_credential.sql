@@ -6,13 +6,9 @@ returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason      text := rules.check_reason(p_reason);
-  v_credential  core.credential;
+  v_credential  core.credential := rules.hold_credential_for_patch(p_access_key);
 begin
-  select c.* into v_credential
-  from core.credential c where c.access_key = p_access_key for no key update;
-  if not found then
-    raise exception 'no credential %', p_access_key using errcode = 'CP404';
-  elsif v_credential.revoked_at is not null then
+  if v_credential.revoked_at is not null then
     raise exception 'credential % is revoked: make a new one with apply', p_access_key
       using errcode = 'CP409';
   end if;

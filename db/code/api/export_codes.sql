@@ -5,6 +5,9 @@
 -- The reader is the party whose key encrypts. Variant B: the caller. Variant A: the party that the
 -- call names, else the maker or the distributor, whichever has a key. The maker may read a batch
 -- that it has not released, the distributor may not; to other parties, the batch does not exist.
+--
+-- The codes of a suspended batch can be fetched, because it may be printed before it is resumed.
+-- Those of a recalled batch cannot: its coupons are void, and nobody should print them.
 create or replace function api.export_codes(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -36,6 +39,8 @@ begin
   if v_reader.keys > 1 then
     return rules.refuse_field(p_call, 'party',
       'is required: both the maker and the distributor have a public key');
+  elsif v_batch.recalled_at is not null then
+    return rules.refuse(p_call, 'BATCH_SUSPENDED');
   elsif v_batch.status = 'COMPLETED' and v_reader.party_id <> v_batch.maker_id then
     return rules.refuse(p_call, 'COUPON_NOT_RELEASED');
   elsif v_batch.status = 'PENDING' then

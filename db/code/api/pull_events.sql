@@ -16,9 +16,11 @@ declare
   v_begin   int := 1;
   v_end     int;
 begin
-  select coalesce(f.last_position, s.feed_base) into v_last
-  from core.sequencer s
-  left join core.feed f on f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id;
+  v_last := coalesce((
+    select f.last_position
+    from core.feed f
+    where f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id),
+    rules.find_feed_base(p_call.tenant_id));
   if v_cursor is not null then
     v_after := rules.parse_cursor(v_cursor);
     if v_after is null or v_after > v_last then

@@ -1,7 +1,7 @@
 -- Records the sizes and hashes of a closed day's files, makes the statement visible, and writes the
--- event for the distributor. Returns false if it is already ready, or if an earlier day of the
--- distributor is not. Raises an error if the files differ from those recorded before, because the
--- same postings always make the same files.
+-- event for the distributor. Returns false if it is already ready, if an earlier day of the
+-- distributor is not, or if a reset of its sandbox has deleted it. Raises an error if the files
+-- differ from those recorded before, because the same postings always make the same files.
 create or replace function jobs.finish_statement(
   p_tenant_id int, p_distributor_id int, p_business_date date,
   p_detail_rows int, p_detail_bytes bigint, p_detail_sha256 text,
@@ -12,13 +12,15 @@ declare
   v_statement  core.statement;
   v_now        timestamptz;
 begin
-  select s.* into strict v_statement
+  select s.* into v_statement
   from core.statement s
   where s.tenant_id = p_tenant_id
     and s.distributor_id = p_distributor_id
     and s.business_date = p_business_date
   for no key update;
-  if p_detail_rows <> v_statement.entry_count
+  if not found then
+    return false;
+  elsif p_detail_rows <> v_statement.entry_count
      or (p_detail_sha256, p_summary_sha256) is distinct from (
        coalesce(v_statement.detail_sha256, p_detail_sha256),
        coalesce(v_statement.summary_sha256, p_summary_sha256))

@@ -23,14 +23,15 @@ declare
   v_now    timestamptz;
   v_last   int := p_first_number + cardinality(p_lookup_hashes) - 1;
 begin
-  select b.* into strict v_batch
+  select b.* into v_batch
   from core.batch b
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id
   for no key update;
   v_now := clock_timestamp();
   event_seq := (select s.last_value from core.event_seq s);
   minted_count := v_batch.minted_count;
-  is_complete := v_batch.status <> 'PENDING';
+  -- a batch of a sandbox may be gone
+  is_complete := v_batch.status is distinct from 'PENDING';
   if is_complete
      or v_batch.mint_holder is distinct from p_holder
      or p_first_number <> v_batch.minted_count + 1

@@ -1,5 +1,6 @@
 create or replace view report.tenant as
-select t.external_id as tenant, t.name, t.variant, t.amount_unit, t.created_at
+select t.external_id as tenant, t.name, t.variant, t.amount_unit, t.created_at,
+       t.is_sandbox
 from core.tenant t;
 comment on view report.tenant is '@primaryKey tenant
 Tenants.';
@@ -10,3 +11,6 @@ comment on column report.tenant.variant is
 comment on column report.tenant.amount_unit is
   'Unit of amounts in requests and answers, major or minor. Reports show major units.';
 comment on column report.tenant.created_at is 'When apply first declared it.';
+comment on column report.tenant.is_sandbox is
+  'True: for rehearsals, so its coupons and money are not real. Leave it out of other reports with '
+  'tenant in (select tenant from report.tenant where not is_sandbox).';

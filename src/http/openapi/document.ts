@@ -1,37 +1,56 @@
 // Makes the API description of a variant (OpenAPI 3.1) from the routes. The schemas are those that check requests.
 import type { Variant } from "../../gate/gate.ts";
 import { authHeaders } from "../../crypto/request-signature.ts";
-import { errors, type ErrorCode } from "../errors.ts";
 import type { EventType, Route } from "../route.ts";
 import type { Examples } from "./examples.ts";
 import { writeGuide } from "./guide.ts";
-import { createSchemaWriter, type Json, type SchemaWriter } from "./json-schema.ts";
+import { createSchemaWriter, type Json } from "./json-schema.ts";
 import { describeOperation, parameters, tagOf } from "./operation.ts";
-import { describeRefusals, headers, pickHeaders } from "./responses.ts";
-import { describeUnsigned } from "./unsigned.ts";
+import { describeOther, headers } from "./responses.ts";
 import { describeWebhooks } from "./webhooks.ts";
 
 export type Described = { routes: readonly Route[]; events: readonly EventType[]; examples: Examples };
 
+// Signing is described here alone: as header parameters too, generators would ask each caller of a method for them.
+const purposes: Record<keyof typeof authHeaders, string> = {
+  "x-svc-access-key": "Your access key.",
+  "x-svc-timestamp": "The current time in Unix seconds, 10 digits, at most 300 seconds off.",
+  "x-svc-nonce": "16 to 64 characters of `A-Z a-z 0-9 _ -`, new for every request.",
+  "x-svc-signature":
+    "The signature, 64 lower-case hexadecimal digits. It covers the request, so sign each one just before it is " +
+    "sent; the description of this document says how.",
+};
+
+const tags: Record<string, string> = {
+  coupons: "What a till does with a coupon.",
+  redemptions: "Redemptions: take them back, find them, reconcile a till.",
+  batches: "What a maker does with its batches.",
+  requests: "The outcome of a write whose answer was lost.",
+  events: "The events of your coupons, in one order without gaps.",
+  reconciliations: "The statements of closed business days.",
+  sandbox: "Only in tenants for rehearsals.",
+  webhook: "Your webhook: its state, events again, a test.",
+  webhooks: "What the service sends to your webhook.",
+};
+
 export function createDocument({ routes, events, examples }: Described, variant: Variant): Json {
-  const { components, write } = createSchemaWriter();
-  const paths = {
-    ...describePaths(routes, (route) => describeOperation(route, { variant, examples, write })),
-    ...describeUnsigned(write, examples),
-  };
+  const { components, write, define } = createSchemaWriter();
+  const paths = describePaths(routes, (route) => describeOperation(route, { variant, examples, write, define }));
   const webhooks = describeWebhooks(events, write, examples);
-  const responses = describeResponses(write, examples);
+  const responses = { Other: describeOther(write, examples) };
+  const shown = JSON.stringify({ paths, responses });
   return {
     openapi: "3.1.0",
     info: {
       title: `Coupon service, Variant ${variant}`,
       version: "1",
+      contact: { name: "The operator of the service" },
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       description: writeGuide(variant),
     },
     servers: [{ url: "/", description: "The service that serves this document." }],
     security: [Object.fromEntries(Object.keys(authHeaders).map((name) => [name, []]))],
-    tags: [...new Set(routes.map(tagOf)), "service", "webhooks"].map((name) => ({ name })),
+    tags: [...new Set(routes.map(tagOf)), "webhooks"].map((name) => ({ name, description: tags[name] })),
     paths,
     webhooks,
     components: {
@@ -39,9 +58,16 @@ export function createDocument({ routes, events, examples }: Described, variant:
       responses,
       parameters,
       headers,
-      examples: Object.fromEntries(Object.entries(examples.errors).map(([name, value]) => [name, { value }])),
+      examples: Object.fromEntries(
+        Object.entries(examples.errors)
+          .filter(([name]) => shown.includes(`"#/components/examples/${name}"`))
+          .map(([name, value]) => [name, { value }]),
+      ),
       securitySchemes: Object.fromEntries(
-        Object.keys(authHeaders).map((name) => [name, { type: "apiKey", in: "header", name }]),
+        Object.entries(purposes).map(([name, description]) => [
+          name,
+          { type: "apiKey", in: "header", name, description },
+        ]),
       ),
     },
   };
@@ -55,20 +81,4 @@ function describePaths(routes: readonly Route[], describe: (route: Route) => Jso
       Object.fromEntries(group.map((route) => [route.method.toLowerCase(), describe(route)])),
     ]),
   );
-}
-
-// Answers to requests that reach no operation.
-function describeResponses(write: SchemaWriter["write"], examples: Examples): Json {
-  const one = (code: ErrorCode) =>
-    describeRefusals({ codes: [code], resources: [], isWrite: false }, write, examples)[errors[code].status] as Json;
-  return {
-    RouteNotFound: one("ROUTE_NOT_FOUND"),
-    MethodNotAllowed: { ...one("METHOD_NOT_ALLOWED"), headers: pickHeaders("x-request-id", "allow") },
-    NotHttp: one("INVALID_REQUEST"),
-    TooSlow: one("INVALID_REQUEST"),
-    HeadersTooLarge: one("PAYLOAD_TOO_LARGE"),
-    UnknownTransferCoding: one("INVALID_REQUEST"),
-    UnknownVersion: one("INVALID_REQUEST"),
-    Starting: one("UNAVAILABLE"),
-  };
 }

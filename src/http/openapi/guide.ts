@@ -29,12 +29,10 @@ the header \`Idempotent-Replayed: true\`.`;
 const errors = `## Errors
 
 Decide by \`code\`. \`message\` is for people and can change. If several errors apply, the first in the order of the
-documentation is returned. A path that does not exist returns 404 \`ROUTE_NOT_FOUND\`; a method that the path does not
-have returns 405 \`METHOD_NOT_ALLOWED\`. Input that is not HTTP returns 400 or 408 \`INVALID_REQUEST\`, a transfer
-coding other than \`chunked\` 501 \`INVALID_REQUEST\`, a version other than HTTP/1 505 \`INVALID_REQUEST\`, and headers
-above 16 KiB return 431 \`PAYLOAD_TOO_LARGE\`; these answers are in \`components.responses\`.
+documentation is returned. What requests get that reach no operation is the \`default\` answer of every operation.
 
-New fields may be added to answers and events. Ignore fields that you do not know.`;
+New fields may be added to answers and events: ignore fields that you do not know. New codes may be added too: decide
+by the status then.`;
 
 const exceptions: Record<Variant, string[]> = {
   A: [

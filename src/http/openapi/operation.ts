@@ -1,33 +1,35 @@
 // The operation object of a route: parameters, body and responses.
-import { authHeaders } from "../../crypto/request-signature.ts";
 import type { Variant } from "../../gate/gate.ts";
 import type { Route } from "../route.ts";
 import type { Examples } from "./examples.ts";
-import type { Json, SchemaWriter } from "./json-schema.ts";
+import { toTypeName, type Json, type SchemaWriter } from "./json-schema.ts";
 import { listRefusals } from "./refusals.ts";
 import { describeRefusals, pickHeaders } from "./responses.ts";
 
-export type Parts = { variant: Variant; examples: Examples; write: SchemaWriter["write"] };
+export type Parts = {
+  variant: Variant;
+  examples: Examples;
+  write: SchemaWriter["write"];
+  define: SchemaWriter["define"];
+};
 
 export function describeOperation(route: Route, parts: Parts): Json {
-  const { variant, examples, write } = parts;
-  const input = write(route.schema(variant));
+  const { variant, examples, write, define } = parts;
   const example = examples.operations[variant][route.operation];
-  const parameters = [...Object.keys(authHeaders), ...(route.isWrite ? ["idempotency-key"] : [])].map((name) => ({
-    $ref: `#/components/parameters/${name}`,
-  }));
   const codes = listRefusals(route, variant);
   return {
     operationId: route.operation,
     summary: route.summary,
+    description: route.description,
     tags: [tagOf(route)],
-    parameters: route.method === "GET" ? [...parameters, ...describeInput(route, input)] : parameters,
+    ...(route.method === "GET" && { parameters: describeInput(route, write(route.schema(variant))) }),
+    ...(route.isWrite && { parameters: [{ $ref: "#/components/parameters/idempotency-key" }] }),
     ...(route.method === "POST" && {
       requestBody: {
         required: true,
         content: {
           "application/json": {
-            schema: input,
+            schema: define(`${toTypeName(route.operation)}Input`, route.schema(variant)),
             ...(example !== undefined && { examples: { recorded: { value: example.request } } }),
           },
         },
@@ -40,6 +42,7 @@ export function describeOperation(route: Route, parts: Parts): Json {
         write,
         examples,
       ),
+      default: { $ref: "#/components/responses/Other" },
     },
   };
 }
@@ -60,7 +63,7 @@ function describeInput({ path, query = [] }: Route, { properties, required = [] 
   }));
 }
 
-function describeSuccess(route: Route, { variant, write }: Parts, answer: unknown): Json {
+function describeSuccess(route: Route, { variant, define }: Parts, answer: unknown): Json {
   return {
     200: {
       description: "Done.",
@@ -72,7 +75,7 @@ function describeSuccess(route: Route, { variant, write }: Parts, answer: unknow
       ),
       content: {
         "application/json": {
-          schema: write(route.answer(variant)),
+          schema: define(`${toTypeName(route.operation)}Answer`, route.answer(variant)),
           ...(answer !== undefined && { examples: { recorded: { value: answer } } }),
         },
       },
@@ -105,33 +108,12 @@ function describeDownload(kind: NonNullable<Route["download"]>): Json {
   };
 }
 
-const purposes: Record<keyof typeof authHeaders, string> = {
-  "x-svc-access-key": "Your access key.",
-  "x-svc-timestamp": "The current time in Unix seconds, at most 300 seconds off.",
-  "x-svc-nonce": "New for every request.",
-  "x-svc-signature": "The signature; the description of this document says how to make it.",
-};
-
 export const parameters: Json = {
-  ...Object.fromEntries(
-    Object.entries(purposes).map(([name, description]) => [
-      name,
-      describeHeader(name, description, {
-        type: "string",
-        pattern: authHeaders[name as keyof typeof authHeaders].source,
-      }),
-    ]),
-  ),
   "idempotency-key": {
-    ...describeHeader("idempotency-key", "Another name for the request. Send the same text as request_id.", {
-      type: "string",
-      minLength: 1,
-      maxLength: 128,
-    }),
+    name: "idempotency-key",
+    in: "header",
     required: false,
+    description: "Another name for the request. Send the same text as request_id.",
+    schema: { type: "string", minLength: 1, maxLength: 128 },
   },
 };
-
-function describeHeader(name: string, description: string, schema: Json): Json {
-  return { name, in: "header", required: true, description, schema };
-}

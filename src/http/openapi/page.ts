@@ -1,7 +1,10 @@
 // The HTML of /docs: the variant switch, the place of Swagger UI, and the list of error codes.
 import type { ErrorEntry } from "../errors.ts";
+import type { Guide } from "./guide-pages.ts";
 
-export function writePage(errors: Record<string, ErrorEntry>): string {
+export function writePage(errors: Record<string, ErrorEntry>, guides: readonly Guide[]): string {
+  const [first] = guides;
+
   return `<!doctype html>
 <html lang="en">
   <head>
@@ -20,9 +23,9 @@ export function writePage(errors: Record<string, ErrorEntry>): string {
       <a href="docs?variant=b" data-variant="b">Variant B</a>
       <a href="#errors">Error codes</a>
       <a href="openapi/a.json">a.json</a>
-      <a href="openapi/b.json">b.json</a>
+      <a href="openapi/b.json">b.json</a>${first === undefined ? "" : `\n      <a href="docs/${first.name}">Guides</a>`}
     </nav>
-    <p class="note">Calls must be signed, so this page sends none. The documents describe how to sign.</p>
+    <p class="note">Calls must be signed, so this page sends none. "Sign a request" below says how to sign.</p>
     <main id="reference"><noscript>This page needs JavaScript. The documents above do not.</noscript></main>
     <section id="errors">
       <h2>Error codes</h2>

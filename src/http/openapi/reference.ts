@@ -1,6 +1,6 @@
-// The pages of the API description: the documents, and /docs, which shows them with swagger-ui-dist. Everything is made
-// or read at its first request and then kept. The page may load nothing but these files: no other host, no inline
-// script, no inline style.
+// The pages that describe the service: the API documents, /docs, which shows them with swagger-ui-dist, and the guides.
+// Everything is made or read at its first request and then kept. The pages may load nothing but these files: no other
+// host, no inline script, no inline style.
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,11 +11,12 @@ import type { Page } from "../page.ts";
 import { Problem, type Answer } from "../problem.ts";
 import { createDocument, type Described } from "./document.ts";
 import { readExamples } from "./examples.ts";
+import { readGuides, type Guide } from "./guide-pages.ts";
 import { writePage } from "./page.ts";
 
-type File = { path: string; operation: string; type: string; read(): string };
+type File = { path: string; operation: string; type: string; policy?: string; read(): string };
 
-const policy = [
+const directives = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -25,12 +26,15 @@ const policy = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
-].join("; ");
+];
+const policyOfReference = directives.join("; ");
+const policyOfGuides = directives.filter((directive) => !/^(?:script|connect)-/.test(directive)).join("; ");
 
 /** `uiFolder`: the folder of swagger-ui-dist, null if the package is not installed. */
 export function createReference(
   described: Pick<Described, "routes" | "events">,
   uiFolder: string | null = findUi(),
+  guides: readonly Guide[] = readGuides(),
 ): Page[] {
   const write = (variant: "A" | "B") => () => renderDocument({ ...described, examples: readExamples() }, variant);
   const documents: File[] = [
@@ -38,10 +42,20 @@ export function createReference(
     { path: "/openapi/b.json", operation: "openapi_b", type: "application/json", read: write("B") },
   ];
   const own = (name: string) => () => readFileSync(path.join(import.meta.dirname, name), "utf8");
-  if (uiFolder === null) return [...documents.map(createPage), missingPage];
+  const ofGuides: File[] = [
+    ...guides.map(({ name, render }) => ({
+      path: `/docs/${name}`,
+      operation: "docs",
+      type: "text/html",
+      policy: policyOfGuides,
+      read: render,
+    })),
+    { path: "/docs/guides.css", operation: "docs", type: "text/css", read: own("guides.css") },
+  ];
+  if (uiFolder === null) return [...[...documents, ...ofGuides].map(createPage), missingPage];
   const ofUi = (name: string) => () => readFileSync(path.join(uiFolder, name), "utf8");
   const page: File[] = [
-    { path: "/docs", operation: "docs", type: "text/html", read: () => writePage(errors) },
+    { path: "/docs", operation: "docs", type: "text/html", read: () => writePage(errors, guides) },
     { path: "/docs/page.js", operation: "docs", type: "text/javascript", read: own("page.js") },
     { path: "/docs/page.css", operation: "docs", type: "text/css", read: own("page.css") },
     {
@@ -52,7 +66,7 @@ export function createReference(
     },
     { path: "/docs/swagger-ui.css", operation: "docs", type: "text/css", read: ofUi("swagger-ui.css") },
   ];
-  return [...documents, ...page].map(createPage);
+  return [...documents, ...ofGuides, ...page].map(createPage);
 }
 
 /** The text of a document, as it is served and as docs/openapi has it. */
@@ -68,7 +82,7 @@ function findUi(): string | null {
   }
 }
 
-function createPage({ path: at, operation, type, read }: File): Page {
+function createPage({ path: at, operation, type, policy = policyOfReference, read }: File): Page {
   // Bytes, because node would copy a text for each client that reads slowly.
   let kept: { body: Buffer; etag: string } | null = null;
   return {
@@ -102,7 +116,7 @@ const missingPage: Page = {
   respond() {
     const message =
       "This page needs the package swagger-ui-dist, which is not installed here. " +
-      "The documents are at /openapi/a.json and /openapi/b.json.";
+      "The documents are at /openapi/a.json and /openapi/b.json, the guides at /docs/integrate.";
     throw new Problem("ROUTE_NOT_FOUND", null, { message });
   },
 };

@@ -42,6 +42,7 @@ export function describeWebhooks(events: readonly EventType[], write: SchemaWrit
         post: {
           operationId: `on_${type.replaceAll(".", "_")}`,
           summary,
+          description: "Verify the signature, store the event, answer 2xx, and do the work afterwards.",
           tags: ["webhooks"],
           // Signed by its own headers, not by those of a request.
           security: [],

@@ -8,6 +8,7 @@ const input = z.strictObject({ request_id: requestId, batch: externalId });
 export const allocateBatch: Route = {
   operation: "allocate_batch",
   summary: "Releases a whole finished batch to its distributor.",
+  description: "Only released coupons can be redeemed.",
   method: "POST",
   path: "/v1/batches/allocate",
   isWrite: true,

@@ -10,6 +10,9 @@ const answer = z.object({ ok, redemption: madeId("red"), status: z.literal("CANC
 export const cancel: Route = {
   operation: "cancel",
   summary: "Gives up a lock, so that the coupon can be used again.",
+  description:
+    "The coupon is ISSUED again, or EXPIRED if its validity is over. For a lock that has not arrived, the cancel " +
+    "is refused and leaves a mark, so that the late lock is refused too.",
   method: "POST",
   path: "/v1/coupons/cancel",
   isWrite: true,

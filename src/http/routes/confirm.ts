@@ -10,6 +10,9 @@ const answer = z.object({ ok, redemption: madeId("red"), status: z.literal("REDE
 export const confirm: Route = {
   operation: "confirm",
   summary: "Completes the redemption of a lock.",
+  description:
+    "Call it when the payment is certain, with the `request_id` of the lock. After `lock_expires_at` the lock is " +
+    "gone.",
   method: "POST",
   path: "/v1/coupons/confirm",
   isWrite: true,

@@ -15,6 +15,9 @@ const input = z.strictObject({
 export const createBatch: Route = {
   operation: "create_batch",
   summary: "Orders coupons of a template. The service mints them in the background.",
+  description:
+    "Ask `get_batch` every few seconds until the batch is COMPLETED, or wait for the event `batch.generated`. " +
+    "Then release it with `allocate_batch`.",
   method: "POST",
   path: "/v1/batches",
   isWrite: true,

@@ -10,6 +10,9 @@ const inVariantB = z.strictObject({ batch: externalId });
 export const exportCodes: Route = {
   operation: "export_codes",
   summary: "Downloads the codes of a batch as CSV, encrypted to your public key.",
+  description:
+    "The format is age (age-encryption.org): `age -d` reads the file. The maker can fetch the codes once the " +
+    "batch is COMPLETED, the distributor once it is ALLOCATED. Each download is in the audit log.",
   method: "GET",
   path: "/v1/batches/{batch}/codes",
   query: ["party"],
@@ -18,6 +21,6 @@ export const exportCodes: Route = {
   download: "codes",
   schema: (variant) => (variant === "A" ? inVariantA : inVariantB),
   answer: () => z.string(),
-  refusals: () => ["COUPON_NOT_RELEASED", "BATCH_NOT_COMPLETED", "CODES_DESTROYED", "NO_PUBLIC_KEY"],
+  refusals: () => ["BATCH_SUSPENDED", "COUPON_NOT_RELEASED", "BATCH_NOT_COMPLETED", "CODES_DESTROYED", "NO_PUBLIC_KEY"],
   resources: () => ["batch"],
 };

@@ -19,6 +19,9 @@ const input = z.strictObject({
 export const getReconciliation: Route = {
   operation: "get_reconciliation",
   summary: "Downloads a file of a daily statement as CSV.",
+  description:
+    "`detail` has a line for each movement, `summary` one for each merchant, template and currency. A statement " +
+    "never changes.",
   method: "GET",
   path: "/v1/reconciliations/{date}/{kind}",
   query: ["distributor"],

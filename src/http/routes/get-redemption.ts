@@ -10,6 +10,7 @@ const answer = z.object({ ok, redemption: redemption.meta({ id: "Redemption" }) 
 export const getRedemption: Route = {
   operation: "get_redemption",
   summary: "Shows a redemption.",
+  description: "Everyone who may act for its merchant sees it. What does not apply is null.",
   method: "GET",
   path: "/v1/redemptions/{redemption}",
   isWrite: false,

@@ -33,6 +33,9 @@ const answer = z.object({
 export const getRequest: Route = {
   operation: "get_request",
   summary: "Shows the recorded outcome of a write, for a caller that lost its answer.",
+  description:
+    "404 means that there is no record: the request has not arrived, its answer is not recorded, or the record " +
+    "is too old. Repeat the request.",
   method: "GET",
   path: "/v1/requests/{request_id}",
   isWrite: false,

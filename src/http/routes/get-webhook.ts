@@ -39,6 +39,7 @@ const answer = z.object({
 export const getWebhook: Route = {
   operation: "get_webhook",
   summary: "Shows the state of deliveries to your webhook.",
+  description: "It lists the last 100 attempts, newest first, and says why they failed.",
   method: "GET",
   path: "/v1/webhook",
   query: ["party"],

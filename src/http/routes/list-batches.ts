@@ -22,6 +22,9 @@ const answer = z.object({
 export const listBatches: Route = {
   operation: "list_batches",
   summary: "Lists batches, newest first.",
+  description:
+    "In Variant A those of the tenant; in Variant B those that you make, and those that were released to you as " +
+    "distributor. On the last page, `next_cursor` is null.",
   method: "GET",
   path: "/v1/batches",
   query: ["status", "template", "cursor", "limit"],

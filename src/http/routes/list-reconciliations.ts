@@ -36,6 +36,7 @@ const answer = z.object({
 export const listReconciliations: Route = {
   operation: "list_reconciliations",
   summary: "Lists the closed business days, oldest first.",
+  description: "Each day has two files. Check `bytes` and `sha256` after a download, whose path is `href`.",
   method: "GET",
   path: "/v1/reconciliations",
   query: ["cursor", "limit"],

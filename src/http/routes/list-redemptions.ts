@@ -42,6 +42,10 @@ const answer = z.object({
 export const listRedemptions: Route = {
   operation: "list_redemptions",
   summary: "Lists the redemptions of an order, or all redemptions and reversals of a merchant, oldest first.",
+  description:
+    "With `order_id`, a returns desk finds what to reverse, newest first, on one page. Without it, each " +
+    "redemption and each reversal is an entry, in an order that only grows at its end: store `next_cursor` with " +
+    "the entries of its page, and continue from it.",
   method: "GET",
   path: "/v1/redemptions",
   query: ["merchant", "order_id", ...period],

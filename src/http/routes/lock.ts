@@ -15,6 +15,9 @@ const answer = z.object({
 export const lock: Route = {
   operation: "lock",
   summary: "Reserves a coupon for an order and returns the discount.",
+  description:
+    "Take `discount_amount` off the order, then confirm when the payment is certain, well before " +
+    "`lock_expires_at`. If the payment fails, cancel. Until then no other request can use the coupon.",
   method: "POST",
   path: "/v1/coupons/lock",
   isWrite: true,

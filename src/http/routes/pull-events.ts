@@ -13,7 +13,7 @@ const input = z.strictObject({
   expand: z
     .enum(["true", "false"], "must be true or false")
     .transform((value) => value === "true")
-    .meta({ type: "boolean", description: "Whether the events have data; by default false." })
+    .meta({ type: "boolean", enum: undefined, description: "Whether the events have data; by default false." })
     .optional(),
 });
 
@@ -25,6 +25,9 @@ const answer = z.object({
 export const pullEvents: Route = {
   operation: "pull_events",
   summary: "Returns a page of coupon events, oldest first.",
+  description:
+    "Store `next_cursor` together with the events, and continue from it. At the end of the feed it is the cursor " +
+    "that you sent. Batch and statement events come by webhook only.",
   method: "GET",
   path: "/v1/events",
   query: ["cursor", "limit", "expand"],

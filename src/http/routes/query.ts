@@ -48,6 +48,9 @@ const answers = {
 export const query: Route = {
   operation: "query",
   summary: "Shows a coupon, and what a lock would answer for an order. Changes nothing.",
+  description:
+    "It reserves nothing. With `order_amount` or items, `quote` says whether a lock would succeed now, for how " +
+    "much, and if not, why.",
   method: "POST",
   path: "/v1/coupons/query",
   isWrite: false,

@@ -14,6 +14,7 @@ const answer = z.object({
 export const redeem: Route = {
   operation: "redeem",
   summary: "Locks and confirms in one step.",
+  description: "For a till whose payment is certain already. The body is that of `lock`.",
   method: "POST",
   path: "/v1/coupons/redeem",
   isWrite: true,

@@ -34,6 +34,9 @@ const answer = z.object({
 export const replayEvents: Route = {
   operation: "replay_events",
   summary: "Sends events to your webhook again, with the same webhook-id.",
+  description:
+    "Either one event, or those that were recorded from `from` until just before `to`, whether you took them or " +
+    "not.",
   method: "POST",
   path: "/v1/webhook/replay",
   isWrite: true,

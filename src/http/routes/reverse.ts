@@ -10,6 +10,9 @@ const answer = z.object({ ok, redemption: madeId("red"), reversal: madeId("rvs")
 export const reverse: Route = {
   operation: "reverse",
   summary: "Reverses a completed redemption in full.",
+  description:
+    "For example when goods are returned. The coupon stays REDEEMED, unless its template says that it can be " +
+    "used again.",
   method: "POST",
   path: "/v1/redemptions/reverse",
   isWrite: true,

@@ -2,6 +2,7 @@
 import type { Route } from "../route.ts";
 import { allocateBatch } from "./allocate-batch.ts";
 import { cancel } from "./cancel.ts";
+import { closeDay } from "./close-day.ts";
 import { confirm } from "./confirm.ts";
 import { createBatch } from "./create-batch.ts";
 import { exportCodes } from "./export-codes.ts";
@@ -47,6 +48,7 @@ export const routes: readonly Route[] = [
   pullEvents,
   listReconciliations,
   getReconciliation,
+  closeDay,
   getWebhook,
   replayEvents,
   testWebhook,

@@ -14,6 +14,9 @@ const answer = z.object({ ok, event_id: madeId("evt"), event_type: z.enum(eventT
 export const testWebhook: Route = {
   operation: "test_webhook",
   summary: "Sends a test event to your webhook, which is in no feed, ledger or statement.",
+  description:
+    "The event has the header `webhook-test: true`, and IDs that exist nowhere. It is tried once; `get_webhook` " +
+    "shows the outcome.",
   method: "POST",
   path: "/v1/webhook/test",
   isWrite: true,

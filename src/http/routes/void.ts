@@ -15,6 +15,7 @@ const answer = z.object({ ok, coupon_id: madeId("cpn"), status: z.literal("VOIDE
 export const voidCoupon: Route = {
   operation: "void",
   summary: "Makes an unused coupon invalid for good.",
+  description: "Variant A voids coupons that are ISSUED, Variant B also those that are CREATED.",
   method: "POST",
   path: "/v1/coupons/void",
   isWrite: true,

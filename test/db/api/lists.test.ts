@@ -5,6 +5,7 @@ import { fits } from "../../support/fits.ts";
 import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import { beginRequest } from "../../support/sessions.ts";
+import { template as makeTemplate } from "../../support/tenants.ts";
 
 const world = await scenario(t);
 const scenes = [world.a, world.b];
@@ -25,13 +26,15 @@ const changesOf = (redemptions: any[]) => redemptions.map(({ redemption, change 
 for (const scene of scenes)
   t.test(`Variant ${scene.variant}: a redemption by its ID and by its order, with every field`, async (t) => {
     const { till, merchant, template, makeCoupons, variant } = scene;
-    const [first, second, third] = (await makeCoupons(3)) as [Coupon, Coupon, Coupon];
+    const [first, second, third, elsewhere] = (await makeCoupons(4)) as [Coupon, Coupon, Coupon, Coupon];
     const place = variant === "A" ? { store: "Main Street", terminal: "till 2" } : { store: "S1", terminal: "T1" };
     const order = { order_id: "4711 ä&", order_amount: 20, ...place };
     const { lock_expires_at } = await till.ok.lock(first, order);
     await till.ok.redeem(second, order);
     await till.ok.reverse(second, { reason: "returned" });
     await till.ok.redeem(third, { order_id: "4712" });
+    const [neighbour, other] = variant === "A" ? [till, "mch_a2"] : [world.as("ak_other"), "mch_b2"];
+    await neighbour.ok.redeem(elsewhere, { order_id: order.order_id, merchant: other });
     const locked = {
       redemption: first.redemption,
       status: "LOCKED",
@@ -125,14 +128,15 @@ t.test("from and to bound the time at which a change was recorded, also of chang
   const coupons = (await makeCoupons(5)) as Coupon[];
   await world.steps.sequence();
   const psql = await world.openPsql({ triggers: false });
-  const days = ["2031-01-01", "2031-01-02", "2031-01-02", "2031-01-03", "2031-01-02"];
+  const times = ["01T12", "02T11", "02T12", "03T12", "02T12"];
   for (const [index, coupon] of coupons.entries()) {
     await till.ok.redeem(coupon);
     await psql.run(
-      `update core.ledger_entry set recorded_at = '${days[index]}T12:00:00Z'
+      `update core.ledger_entry set recorded_at = '2031-01-${times[index]}:00:00Z'
        where entry_id = rules.parse_id('red', '${coupon.redemption}')`,
     );
-    await world.steps.sequence();
+    // Two of them share a page.
+    if (index !== 1) await world.steps.sequence();
   }
   const read = async (query: string) => {
     const { all } = await readAll(till, `${listOf(merchant)}&${query}`, 1);
@@ -140,7 +144,7 @@ t.test("from and to bound the time at which a change was recorded, also of chang
   };
   t.strictSame(await read("from=2031-01-01T00:00:00Z"), [0, 1, 2, 3, 4]);
   t.strictSame(await read("from=2031-01-02T00:00:00Z&to=2031-01-03T00:00:00Z"), [1, 2, 4], "one came late");
-  t.strictSame(await read("from=2031-01-01T12:00:00Z&to=2031-01-02T12:00:00Z"), [0], "from is included, to is not");
+  t.strictSame(await read("from=2031-01-01T12:00:00Z&to=2031-01-02T12:00:00Z"), [0, 1], "from is included, to is not");
   t.strictSame(await read("from=2031-01-03T12:00:00.001Z"), []);
   // Back to what happened, for the invariants.
   await psql.run("update core.ledger_entry set recorded_at = occurred_at where recorded_at >= '2031-01-01'");
@@ -169,38 +173,60 @@ t.test("A list refuses what does not belong together, and cursors that it never 
   t.equal((await till.get("/v1/batches?status=OPEN")).json.details.issues[0].path, "status");
 });
 
-t.test("Batches are listed newest first, by status and template, page by page", async (t) => {
-  const { maker, addTemplate } = world.b;
-  const template = await addTemplate({});
-  const made: string[] = [];
-  for (let nth = 0; nth < 5; nth += 1)
-    made.unshift((await world.makeBatch(maker, template, 1, { isReleased: nth % 2 === 0 })).id);
-  const pending = (await maker.ok.createBatch(template, 1)).batch;
-  const read = async (query: string) => {
-    const found: any[] = [];
-    for (let cursor: string | null = ""; cursor !== null;) {
-      const { json } = await maker.get(`/v1/batches?template=${template}&limit=2&cursor=${cursor}${query}`);
-      found.push(...json.batches);
-      cursor = json.next_cursor;
+t.test("Each caller lists the batches that it makes or that were released to it, newest first", async (t) => {
+  const { a, b, ...other } = await scenario(t);
+  const templates = [
+    makeTemplate("tpl_other", "pty_other", { distributor: "pty_dist" }),
+    makeTemplate("tpl_own", "pty_dist"),
+  ];
+  await other.apply({ tenants: [{ id: b.tenant, name: "B", variant: "B", templates }] });
+  const makers: [maker: string, template: string, by: Caller][] = [
+    ["ak_a", "tpl_fixed", a.maker],
+    ["ak_maker", "tpl_b", b.maker],
+    ["ak_other", "tpl_other", other.as("ak_other")],
+    ["ak_dist", "tpl_own", b.distributor],
+  ];
+  const batches: { id: string; maker: string; template: string; status: string }[] = [];
+  // Batches that are PENDING are never minted, so they come last.
+  for (const status of ["COMPLETED", "ALLOCATED", "COMPLETED", "ALLOCATED", "ALLOCATED", "PENDING", "PENDING"])
+    for (const [maker, template, by] of makers) {
+      const isReleased = status === "ALLOCATED";
+      const id =
+        status === "PENDING"
+          ? (await by.ok.createBatch(template, 1)).batch.external_id
+          : (await other.makeBatch(by, template, 1, { isReleased })).id;
+      batches.unshift({ id, maker, template, status });
     }
-    return found;
-  };
-  const all = await read("");
-  t.strictSame(
-    all.map(({ external_id }) => external_id),
-    [pending.external_id, ...made],
-  );
-  t.strictSame((await maker.get(`/v1/batches/${made[0]}`)).json.batch, all[1], "as get_batch shows it");
-  const released = made.filter((_, index) => index % 2 === 0);
-  t.strictSame(
-    (await read("&status=ALLOCATED")).map(({ external_id }) => external_id),
-    released,
-  );
-  t.strictSame(
-    (await read("&status=PENDING")).map(({ external_id }) => external_id),
-    [pending.external_id],
-  );
-  const newest = (await maker.get("/v1/batches?limit=1&status=PENDING")).json;
-  fits(t, newest, { ok: true, batches: [{ external_id: pending.external_id }], next_cursor: null });
-  t.strictSame((await maker.get("/v1/batches?template=tpl_none")).json, { ok: true, batches: [], next_cursor: null });
+  const isListed = (caller: string, { maker, template, status }: (typeof batches)[number]) =>
+    maker === caller || (caller === "ak_dist" && status === "ALLOCATED" && template !== "tpl_fixed");
+  for (const accessKey of ["ak_a", "ak_a_stranger", "ak_maker", "ak_other", "ak_dist", "ak_pos"])
+    for (const status of [undefined, "PENDING", "COMPLETED", "ALLOCATED"])
+      for (const template of [undefined, "tpl_fixed", "tpl_b", "tpl_other", "tpl_own", "tpl_none"]) {
+        const query = `${status ? `&status=${status}` : ""}${template ? `&template=${template}` : ""}`;
+        const listed = await readBatches(other.as(accessKey), query);
+        const own = batches.filter(
+          (one) =>
+            isListed(accessKey, one) &&
+            (status ?? one.status) === one.status &&
+            (template ?? one.template) === one.template,
+        );
+        t.strictSame(
+          listed.map(({ external_id }) => external_id),
+          own.map(({ id }) => id),
+          accessKey + query,
+        );
+      }
+  const [newest] = await readBatches(b.maker, "");
+  t.strictSame((await b.maker.get(`/v1/batches/${newest.external_id}`)).json.batch, newest, "as get_batch shows it");
 });
+
+/** Reads page by page, and one page more than there can be at most. */
+async function readBatches(by: Caller, query: string): Promise<any[]> {
+  const found: any[] = [];
+  for (let cursor: string | null = ""; cursor !== null && found.length < 40;) {
+    const { json } = await by.get(`/v1/batches?limit=2&cursor=${cursor}${query}`);
+    found.push(...json.batches);
+    cursor = json.next_cursor;
+  }
+  return found;
+}

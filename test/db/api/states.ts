@@ -5,7 +5,7 @@
 // in the answer.
 export const variants = ["A", "B"] as const;
 export const operations = ["lock", "redeem", "confirm", "cancel", "reverse", "void", "query"] as const;
-export const batchOperations = ["get", "allocate", "suspend", "resume", "recall"] as const;
+export const batchOperations = ["get", "allocate", "suspend", "resume", "recall", "export"] as const;
 
 export type Variant = (typeof variants)[number];
 export type Operation = (typeof operations)[number];
@@ -13,7 +13,7 @@ export type BatchOperation = (typeof batchOperations)[number];
 type Status = "CREATED" | "ISSUED" | "LOCKED" | "REDEEMED" | "EXPIRED" | "VOIDED";
 type BatchStatus = "PENDING" | "COMPLETED" | "ALLOCATED";
 type Result<S extends string> = Refusal | `→ ${S}` | S;
-type BatchResult = Result<BatchStatus> | "→ suspended" | "→ resumed" | "→ recalled";
+type BatchResult = Result<BatchStatus> | `→ ${"suspended" | "resumed" | "recalled" | "exported"}`;
 type Cell = Result<Status> | Record<Variant, Result<Status>>;
 type Refusal =
   | "NOT_FOUND"
@@ -180,6 +180,7 @@ const batchStates = {
     suspend: "→ suspended",
     resume: "PENDING",
     recall: "→ recalled",
+    export: "BATCH_NOT_COMPLETED",
   },
   COMPLETED: {
     get: "COMPLETED",
@@ -187,6 +188,7 @@ const batchStates = {
     suspend: "→ suspended",
     resume: "COMPLETED",
     recall: "→ recalled",
+    export: "→ exported",
   },
   ALLOCATED: {
     get: "ALLOCATED",
@@ -194,6 +196,7 @@ const batchStates = {
     suspend: "→ suspended",
     resume: "ALLOCATED",
     recall: "→ recalled",
+    export: "→ exported",
   },
   "COMPLETED, suspended": {
     get: "COMPLETED",
@@ -201,6 +204,7 @@ const batchStates = {
     suspend: "COMPLETED",
     resume: "→ resumed",
     recall: "→ recalled",
+    export: "→ exported",
   },
   "COMPLETED, recalled": {
     get: "COMPLETED",
@@ -208,6 +212,15 @@ const batchStates = {
     suspend: "COMPLETED",
     resume: "BATCH_SUSPENDED",
     recall: "COMPLETED",
+    export: "BATCH_SUSPENDED",
+  },
+  "PENDING, recalled": {
+    get: "PENDING",
+    allocate: "BATCH_SUSPENDED",
+    suspend: "PENDING",
+    resume: "BATCH_SUSPENDED",
+    recall: "PENDING",
+    export: "BATCH_SUSPENDED",
   },
 } satisfies Record<string, Record<BatchOperation, BatchResult>>;
 export type BatchState = keyof typeof batchStates;

@@ -174,6 +174,8 @@ const statementAttempts: Attempts = {
   day_is_closed_before_the_next_opens: [
     update("ledger_book", "open_on = open_on + 1", "party_id = :distributor"),
     together(
+      // Four days ahead, so that both days are over.
+      update("party", "time_zone = '<X>-100'", "party_id = :distributor"),
       update("ledger_book", "open_on = open_on + 2", "party_id = :distributor"),
       insertCopy("statement", "business_date = :day", { business_date: "(o.x).business_date + 1" }),
     ),
@@ -181,6 +183,12 @@ const statementAttempts: Attempts = {
   open_day_has_no_statement: [
     insertCopy("statement", "business_date = :day", { business_date: "(o.x).business_date + 1" }),
     insertCopy("statement", "business_date = :day", { business_date: "(o.x).business_date + 9" }),
+  ],
+  day_is_over_before_it_is_closed: [
+    together(
+      update("ledger_book", "open_on = current_date + 9", "party_id = :distributor"),
+      insertCopy("statement", "business_date = :day", { business_date: "current_date + 2" }),
+    ),
   ],
   book_begins_within_a_week: [insertCopy("ledger_book", "true", { open_on: "current_date + 9" })],
   open_day_goes_forward: [

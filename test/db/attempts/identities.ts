@@ -48,6 +48,11 @@ const identityAttempts: Attempts = {
     update("tenant", "variant = 'B'", "external_id = 'ten_a'"),
     update("tenant", "amount_unit = 'minor'"),
   ],
+  sandbox_is_fixed: [
+    update("tenant", "is_sandbox = not is_sandbox", "feed_base = 0"),
+    update("tenant", "feed_base = -1"),
+  ],
+  only_a_sandbox_was_reset: [update("tenant", "feed_base = 1", "not is_sandbox")],
   public_key_is_an_age_recipient: [
     update("party", "public_key = ''"),
     update("party", `public_key = 'age1${"q".repeat(57)}'`),

@@ -71,7 +71,7 @@ t.test("An unknown credential, a read and a refusal leave the other calls of the
 t.test("A write without a body_hash, which would leave no record, is refused with its group", async (t) => {
   const [coupon, other] = nextCoupons(2) as [string, string];
   const writes = ["redeem", "lock", "confirm", "cancel", "void", "reverse", "create_batch", "allocate_batch"];
-  writes.push("suspend_batch", "resume_batch", "recall_batch");
+  writes.push("suspend_batch", "resume_batch", "recall_batch", "close_day");
   for (const operation of [...writes, "replay_events", "test_webhook"])
     await t.rejects(
       answers([redeem(other), call(operation, { coupon, merchant }, { body_hash: null })]),

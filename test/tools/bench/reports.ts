@@ -79,10 +79,11 @@ export const questions: Question[] = [
   { sql: `select * from report.posting where ${ofMonth}` },
   {
     sql: "select * from report.find_posting('{entry}')",
-    // It reads the business days of the entry and of its reversal.
+    // It reads the business days of the entry and of its reversal, and the days before.
     about: `select sum(entry_count) from report.statement
             where (distributor, business_date) in (
-              select p.distributor, p.business_date from report.find_posting('{entry}') p)`,
+              select p.distributor, p.business_date - x
+              from report.find_posting('{entry}') p, generate_series(0, 1) x)`,
   },
   { sql: `select * from report.statement where ${ofMonth}` },
   {

@@ -239,6 +239,9 @@ function judgeVoid(model: Model, call: Call): Expected {
 function judgeQuery(model: Model, call: Call): Expected {
   const coupon = reach(model, call);
   if ("status" in coupon) return coupon;
+  const isQuoted = "order_amount" in call.values || "redemption_context" in call.values;
+  const lock = isQuoted ? judgeGrant(model, call) : null;
+  if (lock?.status === 400) return lock;
   if (!isInScope(coupon, call.values["merchant"])) return refuse(422, "MERCHANT_NOT_IN_SCOPE");
   const { unit } = model.setup;
   const { currency } = kindOf(coupon.kind);
@@ -262,9 +265,7 @@ function judgeQuery(model: Model, call: Call): Expected {
     valid_to: coupon.validTo,
     ...(redemption && { redemption }),
   };
-  if (!("order_amount" in call.values || "redemption_context" in call.values)) return ok({ coupon: shown });
-  const lock = judgeGrant(model, call);
-  if (lock.status === 400) return lock;
+  if (lock === null) return ok({ coupon: shown });
   const { discount_amount = null, code = null } = lock.body;
   const message = code === null ? null : /./;
   return ok({ coupon: shown, quote: { redeemable: code === null, discount_amount, currency, code, message } });

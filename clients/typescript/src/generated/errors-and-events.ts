@@ -99,7 +99,7 @@ export interface ReconciliationReady {
   occurred_at: string;
 }
 export interface Errors {
-  /** The Variant A tenant has several distributors. Name one with `?distributor=`. */
+  /** The Variant A tenant has several distributors. Name one as `distributor`. */
   AMBIGUOUS_DISTRIBUTOR: null;
   /** The batch is already released. */
   BATCH_ALREADY_ALLOCATED: null;
@@ -178,21 +178,23 @@ export interface Errors {
   METHOD_NOT_ALLOWED: null;
   /** The nonce was used before. Sign anew and repeat. */
   NONCE_REUSED: null;
+  /** The tenant is no sandbox, so its business days close only after their end. */
+  NOT_A_SANDBOX: null;
   /** `details.resource` names what is missing: merchant, coupon, store, terminal, template, distributor, batch, redemption, reconciliation, request, webhook or event. */
   NOT_FOUND: {
     resource:
-      | "batch"
-      | "coupon"
-      | "distributor"
-      | "event"
       | "merchant"
-      | "reconciliation"
-      | "redemption"
-      | "request"
+      | "coupon"
       | "store"
-      | "template"
       | "terminal"
-      | "webhook";
+      | "template"
+      | "distributor"
+      | "batch"
+      | "redemption"
+      | "reconciliation"
+      | "request"
+      | "webhook"
+      | "event";
   };
   /** The coupon is for none of the items of the order. */
   NO_ELIGIBLE_ITEMS: null;

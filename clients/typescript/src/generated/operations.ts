@@ -25,6 +25,7 @@ export const operations = {
   pullEvents: { method: "GET", path: "/v1/events", query: ["cursor", "limit", "expand"] },
   listReconciliations: { method: "GET", path: "/v1/reconciliations", query: ["cursor", "limit"] },
   getReconciliation: { method: "GET", path: "/v1/reconciliations/{date}/{kind}", query: ["distributor"] },
+  closeDay: { method: "POST", path: "/v1/sandbox/close_day", query: [] },
   getWebhook: { method: "GET", path: "/v1/webhook", query: ["party"] },
   replayEvents: { method: "POST", path: "/v1/webhook/replay", query: [] },
   testWebhook: { method: "POST", path: "/v1/webhook/test", query: [] },

@@ -307,6 +307,11 @@ export interface Operations {
     input: ListReconciliationsInput;
     answer: ListReconciliationsAnswer;
   };
+  /** Sandbox: closes the open business day of a distributor now. */
+  closeDay: {
+    input: CloseDayInput;
+    answer: CloseDayAnswer;
+  };
   /** Shows the state of deliveries to your webhook. */
   getWebhook: {
     input: GetWebhookInput;
@@ -585,7 +590,7 @@ export interface PullEventsInput {
   /** The most entries of a page; by default 100. */
   limit?: number;
   /** Whether the events have data; by default false. */
-  expand?: "true" | "false";
+  expand?: boolean;
 }
 export interface PullEventsAnswer {
   events: (CouponRedeemed | CouponReversed | CouponExpired | CouponVoided)[];
@@ -602,6 +607,19 @@ export interface ListReconciliationsAnswer {
   reconciliations: Reconciliation[];
   /** The cursor of the next page. */
   next_cursor: string;
+}
+export interface CloseDayInput {
+  request_id: string;
+  /** A party. Variant A needs it if the tenant has several distributors. */
+  distributor?: string | null;
+}
+export interface CloseDayAnswer {
+  ok: true;
+  distributor_party_id: string;
+  /** The day that is closed. */
+  business_date: string;
+  /** The day that is open now. */
+  next_business_date: string;
 }
 export interface GetWebhookInput {
   /** Whose webhook. Needed if the tenant has several. */

@@ -10,10 +10,11 @@ begin
     when 'IDEMPOTENCY_KEY_REUSED' then
       return 'This request_id or idempotency-key was used for a different request; use a new one.';
     when 'REQUEST_IN_PROGRESS' then return 'An equal request is still in progress; repeat it.';
+    when 'NOT_A_SANDBOX' then return 'Only a sandbox closes its days early; wait for their end.';
     when 'NOT_FOUND' then
       return format('There is no such %s that you may use; check it.', p_details ->> 'resource');
     when 'AMBIGUOUS_DISTRIBUTOR' then
-      return 'This tenant has several distributors; name one with ?distributor=.';
+      return 'This tenant has several distributors; name one as distributor.';
     when 'MERCHANT_NOT_IN_SCOPE' then return 'The coupon is not for this merchant; refuse it.';
     when 'LOCK_NOT_FOUND' then
       return 'The coupon has no lock with this lock_request_id: nothing to confirm or to cancel.';
@@ -54,8 +55,7 @@ begin
       return 'The batch is already released; nothing is left to do.';
     when 'CODES_DESTROYED' then
       return 'The codes of the batch were destroyed; nobody can derive them again.';
-    when 'NO_PUBLIC_KEY' then
-      return 'The party has no public key; give the operator one (age1…).';
+    when 'NO_PUBLIC_KEY' then return 'The party has no public key; give the operator one (age1…).';
     when 'WEBHOOK_DISABLED' then return 'The webhook is disabled; ask the operator to enable it.';
     when 'CURRENCY_MISMATCH' then
       return format('The coupon is in %s; refuse it for this order.', p_details ->> 'currency');

@@ -16,9 +16,9 @@ begin
     group by 1, 2),
   opened as (
     insert into core.feed (tenant_id, party_id, last_position, skipped_count)
-    select p.tenant_id, p.party_id, s.feed_base, s.feed_base
+    select p.tenant_id, p.party_id, rules.find_feed_base(p.tenant_id),
+           rules.find_feed_base(p.tenant_id)
     from page p
-    cross join core.sequencer s
     where not exists (
       select from core.feed f where f.tenant_id = p.tenant_id and f.party_id = p.party_id)
     returning tenant_id, party_id, last_position)

@@ -3,4 +3,4 @@
 -- nothing.
 create or replace function rules.try_sequencer_lock() returns boolean
 language sql volatile
-return pg_try_advisory_xact_lock(hashtextextended('sequencer', 0));
+return pg_try_advisory_xact_lock(rules.compute_sequencer_lock());

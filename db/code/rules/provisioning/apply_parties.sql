@@ -5,11 +5,11 @@ create or replace function rules.apply_parties(
   p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
 language plpgsql volatile as $$
 declare
-  v_party    jsonb;
-  v_hook     jsonb;
-  v_step     record;
-  v_id       int;
-  v_rows     int;
+  v_party  jsonb;
+  v_hook   jsonb;
+  v_step   record;
+  v_id     int;
+  v_rows   int;
 begin
   changed := 0;
   kept := '[]';

@@ -20,25 +20,18 @@ begin
   changes := '[]';
   removals := '[]';
   kept := '{"credentials": [], "webhooks": []}';
-  insert into core.tenant (external_id, name, variant, amount_unit)
+  insert into core.tenant (external_id, name, variant, amount_unit, is_sandbox)
   values (
-    p_tenant ->> 'id', p_tenant ->> 'name', p_tenant ->> 'variant', p_tenant ->> 'amount_unit')
+    p_tenant ->> 'id', p_tenant ->> 'name', p_tenant ->> 'variant', p_tenant ->> 'amount_unit',
+    coalesce((p_tenant ->> 'sandbox')::boolean, false))
   on conflict (external_id) do nothing;
   get diagnostics changed = row_count;
   select t.* into v_tenant
   from core.tenant t
   where t.external_id = p_tenant ->> 'id'
   for no key update;
-  if v_tenant.variant <> p_tenant ->> 'variant' then
-    problems := rules.describe_problem(
-      p_path || '.variant', 'cannot change: the tenant exists in variant ' || v_tenant.variant);
-    return;
-  elsif v_tenant.amount_unit <> p_tenant ->> 'amount_unit' then
-    problems := rules.describe_problem(
-      p_path || '.amount_unit', 'cannot change: the tenant exists with ' || v_tenant.amount_unit);
-    return;
-  end if;
-  problems := rules.find_zone_problems(p_tenant -> 'parties', p_path || '.parties');
+  problems := rules.find_fixed_problems(v_tenant, p_tenant, p_path)
+    || rules.find_zone_problems(p_tenant -> 'parties', p_path || '.parties');
   if problems <> '[]' then
     return;
   end if;

@@ -7,14 +7,14 @@ language sql stable
 begin atomic
   with found (target, fields) as (
     select t.external_id, jsonb_build_object(
-             'name', t.name, 'variant', t.variant, 'amount_unit', t.amount_unit)
+             'name', t.name, 'variant', t.variant, 'amount_unit', t.amount_unit,
+             'sandbox', nullif(t.is_sandbox, false))
     from core.tenant t
     where t.tenant_id = p_tenant.tenant_id
     union all
     select p.external_id, jsonb_build_object(
              'name', p.name, 'time_zone', p.time_zone, 'public_key', p.public_key,
-             'webhook_url', w.url,
-             'webhook_secret', encode(w.secret_hash, 'hex'),
+             'webhook_url', w.url, 'webhook_secret', encode(w.secret_hash, 'hex'),
              'webhook_disabled_at', rules.format_time(w.disabled_at),
              'webhook_expand', nullif(w.expand, false),
              'webhook_event_types', w.event_types)

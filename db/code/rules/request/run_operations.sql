@@ -42,6 +42,7 @@ begin
       when 'list_reconciliations' then v_answer := api.list_reconciliations(v_call);
       when 'get_reconciliation' then v_answer := api.get_reconciliation(v_call);
       when 'get_webhook' then v_answer := api.get_webhook(v_call);
+      when 'close_day' then v_answer := api.close_day(v_call);
       when 'replay_events' then v_answer := api.replay_events(v_call);
       when 'test_webhook' then v_answer := api.test_webhook(v_call);
     end case;

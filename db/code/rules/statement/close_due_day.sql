@@ -18,11 +18,9 @@ begin
   if v_date is null then
     return false;
   end if;
-  -- before its entries are counted: a session that posts to this book waits for us, or we for it
-  update core.ledger_book b
-  set open_on = rules.find_next_business_date(v_date, v_book.time_zone)
-  where b.tenant_id = p_tenant_id and b.party_id = p_distributor_id;
-  perform rules.write_statement(p_tenant_id, p_distributor_id, v_date);
+  perform rules.close_day(
+    p_tenant_id, p_distributor_id, v_date,
+    rules.find_next_business_date(v_date, v_book.time_zone));
   return true;
 exception when data_exception or integrity_constraint_violation then
   get stacked diagnostics v_reason = message_text;
