@@ -27,7 +27,8 @@ grant execute on all functions in schema report to coupon_report, coupon_admin;
 -- A view reads tables as its owner but calls functions as its reader, so readers need these
 -- functions. They are pure or `security definer`.
 grant execute on function
-  rules.format_id(text, uuid), rules.parse_id(text, text),
+  rules.format_id(text, uuid), rules.parse_id(text, text), rules.format_time(timestamptz),
+  rules.render_grant(uuid, uuid, numeric, text, timestamptz),
   rules.format_amount(bigint, int, text),
   rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz),
   rules.is_key_in_use(text),

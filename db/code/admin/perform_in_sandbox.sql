@@ -17,16 +17,17 @@ begin
   select 1, t.tenant_id, t.variant, t.amount_unit,
          case t.variant when 'A' then 0 else rules.find_party(t.tenant_id, p_party) end,
          null, null, p_operation, 'sandbox-' || gen_random_uuid(), null,
-         substr(sha256(convert_to(p_args::text, 'UTF8')), 1, 8), true, p_args
+         substr(sha256(convert_to(p_args::text, 'UTF8')), 1, 8), true, p_args,
+         substring(uuid_send(rules.make_id()) from 7)
     into v_call
   from core.tenant t
   where t.tenant_id = v_tenant_id;
   if v_call.caller_id is null then
     raise exception 'tenant % has no party %', p_tenant, p_party using errcode = 'CP404';
   end if;
-  v_answer := ((rules.run_operations(array[v_call], '{1}'))[1]).answer;
+  v_answer := (rules.run_operations(array[v_call], '{1}'))[1];
   http_status := v_answer.http_status;
-  body := v_answer.body::jsonb;
+  body := rules.render_body(v_answer)::jsonb;
   perform rules.write_audit(v_tenant_id, 'perform_in_sandbox', v_call.request_id, null,
     jsonb_build_object('operation', p_operation, 'party', p_party, 'http_status', http_status));
 end

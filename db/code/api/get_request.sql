@@ -6,7 +6,8 @@ begin
   (select rules.succeed(format(
        '{"ok":true,"request":{"request_id":%s,"operation":"%s","http_status":%s,'
        '"response":%s,"recorded_at":"%s"}}',
-       to_json(q.request_id), q.operation, q.http_status, q.response,
+       to_json(q.request_id), q.operation, q.http_status,
+       rules.render_body(rules.restore_answer(q)),
        rules.format_time(q.recorded_at)))
    from core.request q
    where q.tenant_id = p_call.tenant_id

@@ -45,7 +45,8 @@ begin
     v_batch.status = 'ALLOCATED', p_call.variant, v_now);
   if p_call.args ?| '{order_amount,items}' then
     v_quoted := rules.compute_quote(
-      p_call, v_merchant_id, v_coupon, v_coupon.status = 'LOCKED' and v_status <> 'LOCKED', v_now);
+      p_call, v_merchant_id, v_coupon, v_batch,
+      v_coupon.status = 'LOCKED' and v_status <> 'LOCKED', v_now);
     if (v_quoted.refusal).http_status is not null then
       return v_quoted.refusal;
     end if;

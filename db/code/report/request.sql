@@ -1,7 +1,11 @@
 create or replace view report.request as
 select t.external_id as tenant, p.external_id as caller, q.request_id::text,
        q.idempotency_key::text, q.first_request_id::text, q.operation, q.http_status::smallint,
-       q.response::text, q.recorded_at,
+       coalesce(q.response::text, rules.render_grant(
+         r.redemption_id, r.coupon_id,
+         rules.format_amount(r.discount_minor, y.decimals, t.amount_unit), r.currency,
+         q.lock_expires_at)) as response,
+       q.recorded_at,
        case when q.http_status <> 200 then substring(q.response from '"code":"(\w+)"') end as code,
        m.external_id as merchant, rules.format_id('cpn', x.coupon_id) as coupon,
        coalesce(q.store, r.store)::text as store,
@@ -21,8 +25,9 @@ left join core.tenant t using (tenant_id)
 left join core.party p on p.tenant_id = q.tenant_id and p.party_id = q.caller_id
 left join core.redemption r
   on r.tenant_id = q.tenant_id
-     and r.redemption_id =
-         rules.parse_id('red', substring(q.response from '"redemption":"(\w+)"'))
+     and r.redemption_id = coalesce(
+       q.redemption_id, rules.parse_id('red', substring(q.response from '"redemption":"(\w+)"')))
+left join core.currency y on y.currency = r.currency
 left join core.voiding v
   on v.tenant_id = q.tenant_id
      and q.operation = 'void'

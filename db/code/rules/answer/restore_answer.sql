@@ -1,14 +1,30 @@
--- The answer to a replay, from core.request. Reads code and resource from the response: only a
--- replay needs them, and storing them would cost every redemption.
-create or replace function rules.restore_answer(p_http_status int, p_response text)
-returns core.answer
-language plpgsql immutable as $$
+-- The answer that was recorded for a request. Reads code and resource from the response: only a
+-- replay needs them, and storing them would cost every redemption. A grant is read from its
+-- redemption, whose terms never change.
+create or replace function rules.restore_answer(p_record core.request) returns core.answer
+language plpgsql stable as $$
+declare
+  v_answer  core.answer;
 begin
-  if p_http_status = 200 then
-    return rules.succeed(p_response);
+  if p_record.redemption_id is not null then
+    select (rules.answer_grant(
+             null, r.redemption_id, r.coupon_id,
+             rules.format_amount(r.discount_minor, y.decimals, t.amount_unit), r.currency,
+             p_record.lock_expires_at)).*
+      into v_answer
+    from core.redemption r
+    join core.currency y on y.currency = r.currency
+    join core.tenant t on t.tenant_id = r.tenant_id
+    where r.tenant_id = p_record.tenant_id and r.redemption_id = p_record.redemption_id;
+  else
+    v_answer := rules.succeed(p_record.response);
+    v_answer.http_status := p_record.http_status;
   end if;
-  return (
-    p_http_status, p_response::json ->> 'code', p_response::json #>> '{details,resource}',
-    p_response)::core.answer;
+  if v_answer.http_status <> 200 then
+    v_answer.code := p_record.response::json ->> 'code';
+    v_answer.resource := p_record.response::json #>> '{details,resource}';
+  end if;
+  v_answer.is_replay := true;
+  return v_answer;
 end
 $$;

@@ -10,8 +10,9 @@ where q.operation in ('lock', 'redeem', 'confirm', 'reverse')
   and not exists (
     select from core.redemption r
     where r.tenant_id = q.tenant_id
-      and r.redemption_id =
-          rules.parse_id('red', substring(q.response from '"redemption":"([^"]*)"'))
+      and r.redemption_id = coalesce(
+        q.redemption_id,
+        rules.parse_id('red', substring(q.response from '"redemption":"([^"]*)"')))
       and case q.operation
         when 'confirm' then r.lock_expires_at is not null and r.redeemed_at is not null
         when 'reverse' then r.status = 'REVERSED'

@@ -6,9 +6,8 @@ language plpgsql stable as $$
 declare
   v_row       core.template;
   v_discount  jsonb := p_template -> 'discount';
-  v_decimals  int;
 begin
-  select c.decimals into v_decimals
+  select c.decimals into v_row.decimals
   from core.currency c
   where c.currency = p_template ->> 'currency';
   v_row.tenant_id := p_tenant.tenant_id;
@@ -20,11 +19,11 @@ begin
   v_row.discount_type := v_discount ->> 'type';
   v_row.discount_percent := (v_discount ->> 'percent')::numeric;
   v_row.discount_minor :=
-    rules.parse_amount((v_discount ->> 'amount')::numeric, v_decimals, p_tenant.amount_unit);
+    rules.parse_amount((v_discount ->> 'amount')::numeric, v_row.decimals, p_tenant.amount_unit);
   v_row.max_discount_minor :=
-    rules.parse_amount((v_discount ->> 'max_amount')::numeric, v_decimals, p_tenant.amount_unit);
+    rules.parse_amount((v_discount ->> 'max_amount')::numeric, v_row.decimals, p_tenant.amount_unit);
   v_row.min_order_minor := rules.parse_amount(
-    (p_template ->> 'min_order_amount')::numeric, v_decimals, p_tenant.amount_unit);
+    (p_template ->> 'min_order_amount')::numeric, v_row.decimals, p_tenant.amount_unit);
   if p_template -> 'skus' is not null then
     v_row.skus := array(select jsonb_array_elements_text(p_template -> 'skus') order by 1);
   end if;

@@ -1,15 +1,14 @@
--- Decides a lock or redeem: a refusal, or the amounts of a grant in minor units. The reasons are in
--- the order of the error table. p_is_cancelled: the cancel of this lock arrived before it.
+-- Decides a lock or redeem: the amounts of a grant in minor units, or a refusal, which has no
+-- discount. The reasons are in the order of the error table. p_is_cancelled: the cancel of this
+-- lock arrived before it.
 create or replace function rules.decide_redemption(
   p_call core.call, p_merchant_id int, p_coupon core.coupon, p_batch core.batch,
-  p_template core.template, p_decimals int, p_is_cancelled boolean, p_now timestamptz,
+  p_template core.template, p_is_cancelled boolean, p_now timestamptz,
   out refusal core.answer, out order_minor bigint, out discount_minor bigint)
 language plpgsql stable as $$
 declare
   v_amount          numeric := (p_call.args ->> 'order_amount')::numeric;
-  v_items           jsonb := p_call.args -> 'items';
-  v_is_in_currency  boolean :=
-    (p_call.args ->> 'currency' <> p_template.currency) is not true;
+  v_is_in_currency  boolean := (p_call.args ->> 'currency' <> p_template.currency) is not true;
   v_ordered         core.ordered;
   v_code            text;
 begin
@@ -19,12 +18,11 @@ begin
       return;
     end if;
   end if;
-  if v_amount is not null then
-    order_minor := rules.parse_amount(v_amount, p_decimals, p_call.amount_unit);
-  end if;
-  if v_items is not null then
+  order_minor := rules.parse_amount(v_amount, p_template.decimals, p_call.amount_unit);
+  if p_call.args ? 'items' then
     v_ordered := rules.read_items(
-      v_items, coalesce(p_template.skus, '{}'), p_decimals, p_call.amount_unit);
+      p_call.args -> 'items', coalesce(p_template.skus, '{}'), p_template.decimals,
+      p_call.amount_unit);
   end if;
   v_code := case
     when v_is_in_currency and (
@@ -43,18 +41,20 @@ begin
     when p_batch.status <> 'ALLOCATED' then 'COUPON_NOT_RELEASED'
     when p_coupon.valid_from > p_now then 'COUPON_NOT_YET_VALID'
     when not v_is_in_currency then 'CURRENCY_MISMATCH'
-    when rules.find_missing(p_template, order_minor, v_items, v_ordered.unpriced) is not null
+    when order_minor is null
+         and (p_template.discount_type = 'percent' or p_template.min_order_minor is not null)
+         or p_template.skus is not null and (v_ordered is null or v_ordered.unpriced > 0)
       then 'DISCOUNT_NOT_COMPUTABLE'
     when order_minor < p_template.min_order_minor then 'ORDER_BELOW_MINIMUM'
     when p_template.skus is not null and v_ordered.matching = 0 then 'NO_ELIGIBLE_ITEMS'
   end;
-  if v_code is not null then
+  if v_code is null then
+    discount_minor := rules.compute_discount(
+      p_template, case when p_template.skus is null then order_minor else v_ordered.total end,
+      order_minor);
+  else
     refusal := rules.refuse_redemption(
-      p_call, v_code, p_coupon, p_template, p_decimals, v_ordered, order_minor);
-    return;
+      p_call, v_code, p_coupon, p_template, v_ordered, order_minor);
   end if;
-  discount_minor := rules.compute_discount(
-    p_template, case when p_template.skus is null then order_minor else v_ordered.total end,
-    order_minor);
 end
 $$;

@@ -4,24 +4,23 @@
 -- an earlier call of the group names the same one.
 create or replace function rules.perform_redemptions(
   p_calls core.call[], p_ordinals int[], p_status text)
-returns core.outcome[]
+returns core.answer[]
 language plpgsql volatile as $$
 declare
-  v_case      record;
-  v_coupon    core.coupon;
-  v_now       timestamptz;
-  v_is        record;
-  v_held      uuid[] := '{}';
-  v_decided   int[] := '{}';
-  v_grants    core.grant[] := '{}';
-  v_outcomes  core.outcome[] := '{}';
+  v_case     record;
+  v_coupon   core.coupon;
+  v_now      timestamptz;
+  v_is       record;
+  v_held     uuid[] := '{}';
+  v_grants   core.grant[] := '{}';
+  v_refused  core.answer[] := '{}';
 begin
   if not rules.share_redemptions(p_calls[p_ordinals[1]]) then
-    return array(select (o, null, false)::core.outcome from unnest(p_ordinals) o);
+    return array(select rules.hand_back(o) from unnest(p_ordinals) o);
   end if;
+  -- whole rows, because each column of each join makes a statement slower to start
   for v_case in
     select c as call, m.merchant_id, k as coupon, b as batch, t as template,
-           y.decimals::int,
            x.lock_request_id is not null as is_cancelled
     from unnest(p_calls) c
     join core.merchant m
@@ -32,7 +31,6 @@ begin
       on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
     join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
     join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
-    join core.currency y on y.currency = t.currency
     left join core.lock_cancellation x
       on x.tenant_id = k.tenant_id
          and x.coupon_id = k.coupon_id
@@ -48,28 +46,27 @@ begin
       continue when v_coupon.coupon_id is null;
     end if;
     v_held := v_held || v_coupon.coupon_id;
-    v_decided := v_decided || (v_case.call).ordinal;
     v_now := clock_timestamp();
     v_is := rules.decide_redemption(
       v_case.call, v_case.merchant_id, v_coupon, v_case.batch, v_case.template,
-      v_case.decimals, v_case.is_cancelled, v_now);
-    if (v_is.refusal).http_status is null then
-      v_grants := v_grants || (
-        v_case.call, rules.make_id(), v_case.merchant_id, v_coupon.coupon_id,
-        (v_case.batch).distributor_id, (v_case.template).currency, v_case.decimals,
-        v_is.discount_minor, v_is.order_minor, v_now, case p_status when 'LOCKED'
-          then v_now + make_interval(secs => (v_case.template).lock_ttl_seconds) end)::core.grant;
+      v_case.is_cancelled, v_now);
+    if v_is.discount_minor is null then
+      v_refused := v_refused || v_is.refusal;
     else
-      v_outcomes := v_outcomes || ((v_case.call).ordinal, v_is.refusal, false)::core.outcome;
+      v_grants := v_grants || (
+        v_case.call, rules.make_redemption_id(v_now, (v_case.call).random), v_case.merchant_id,
+        v_coupon.coupon_id, (v_case.batch).distributor_id, (v_case.template).currency,
+        v_is.discount_minor, v_is.order_minor,
+        rules.format_amount(
+          v_is.discount_minor, (v_case.template).decimals, (v_case.call).amount_unit),
+        v_now, case p_status
+          when 'LOCKED' then v_now + make_interval(secs => (v_case.template).lock_ttl_seconds)
+        end)::core.grant;
     end if;
   end loop;
-  -- in the usual case, all are granted
   if cardinality(v_grants) < cardinality(p_ordinals) then
-    v_outcomes := rules.record_answers(p_calls, v_outcomes || array(
-      select (o, rules.refuse_absent(p_calls[o]), false)::core.outcome
-      from unnest(p_ordinals) o
-      where o <> all (v_decided)));
+    v_refused := rules.refuse_others(p_calls, p_ordinals, v_grants, v_refused);
   end if;
-  return v_outcomes || rules.write_grants(v_grants, p_status);
+  return v_refused || rules.write_grants(v_grants, p_status);
 end
 $$;

@@ -1,7 +1,7 @@
 -- The refusal of a lock or redeem, with what the error table lists as its details.
 create or replace function rules.refuse_redemption(
   p_call core.call, p_code text, p_coupon core.coupon, p_template core.template,
-  p_decimals int, p_ordered core.ordered, p_order_minor bigint)
+  p_ordered core.ordered, p_order_minor bigint)
 returns core.answer
 language plpgsql stable as $$
 begin
@@ -33,7 +33,7 @@ begin
     when 'ORDER_BELOW_MINIMUM' then
       return rules.refuse(p_call, p_code, format(
         '{"min_order_amount":%s,"currency":"%s"}',
-        rules.format_amount(p_template.min_order_minor, p_decimals, p_call.amount_unit),
+        rules.format_amount(p_template.min_order_minor, p_template.decimals, p_call.amount_unit),
         p_template.currency)::json);
     when 'INVALID_REQUEST' then
       return rules.refuse_field(
@@ -45,8 +45,13 @@ begin
         end,
         rules.describe_decimals(p_template.currency, p_call.amount_unit));
     when 'DISCOUNT_NOT_COMPUTABLE' then
-      return rules.refuse(p_call, p_code, format('{"missing":"%s"}', rules.find_missing(
-        p_template, p_order_minor, p_call.args -> 'items', p_ordered.unpriced))::json);
+      return rules.refuse(p_call, p_code, format('{"missing":"%s"}', case
+        when p_order_minor is null
+             and (p_template.discount_type = 'percent' or p_template.min_order_minor is not null)
+          then 'order_amount'
+        when p_ordered is null then 'redemption_context.items'
+        else 'the amount of each matching item'
+      end)::json);
     else
       return rules.refuse(p_call, p_code);
   end case;

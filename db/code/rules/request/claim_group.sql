@@ -1,12 +1,12 @@
 -- Claims the new requests among the writes of a group. A name is a request_id or an
 -- idempotency-key.
 -- claimed: the ordinals of new requests. No other transaction can perform them until this one ends.
--- outcomes: the answers to retries. An equal retry gets the first answer. A call whose name belongs
+-- answers: the answers to retries. An equal retry gets the first answer. A call whose name belongs
 --   to a different request is refused.
 -- A write in neither list could not be claimed, because another transaction or an earlier call of
 -- this group uses its name. rules.run_others hands it back, or refuses it if it has waited.
 create or replace function rules.claim_group(
-  p_calls core.call[], p_reused int[], out claimed int[], out outcomes core.outcome[])
+  p_calls core.call[], p_reused int[], out claimed int[], out answers core.answer[])
 language plpgsql volatile as $$
 begin
   if cardinality(p_calls) = 1 then
@@ -40,13 +40,13 @@ begin
   end if;
 
   -- their names are locked, so no other session can record them now
-  outcomes := rules.find_retries(p_calls, claimed);
-  if outcomes is not null then
+  answers := rules.find_retries(p_calls, claimed);
+  if answers is not null then
     claimed := array(
       select c.ordinal
       from unnest(claimed) c (ordinal)
-      where c.ordinal <> all (array(select o.ordinal from unnest(outcomes) o)));
-    perform rules.record_retries(p_calls, outcomes);
+      where c.ordinal <> all (array(select a.ordinal from unnest(answers) a)));
+    perform rules.record_retries(p_calls, answers);
   end if;
 end
 $$;

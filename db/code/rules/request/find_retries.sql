@@ -2,8 +2,12 @@
 -- gets the first answer. A call whose request_id or idempotency-key belongs to a different request
 -- is refused.
 create or replace function rules.find_retries(p_calls core.call[], p_ordinals int[])
-returns core.outcome[]
+returns core.answer[]
 language plpgsql stable as $$
+declare
+  v_found    record;
+  v_answer   core.answer;
+  v_answers  core.answer[];
 begin
   -- the usual case: no name was used before
   if not exists (
@@ -17,31 +21,30 @@ begin
   then
     return null;
   end if;
-  return (
-    select array_agg((
-      f.ordinal,
-      case
-        when f.is_replay then rules.restore_answer(f.http_status, f.response)
-        else rules.refuse(f.call, 'IDEMPOTENCY_KEY_REUSED')
-      end,
-      f.is_replay)::core.outcome)
-    from (
-      select c.ordinal, c as call,
-             coalesce(s.http_status, k.http_status)::int as http_status,
-             coalesce(s.response, k.response) as response,
-             (s.request_id is null or (s.operation, s.body_hash) = (c.operation, c.body_hash))
-             and (k.request_id is null or (k.operation, k.body_hash) = (c.operation, c.body_hash))
-               as is_replay
-      from unnest(p_calls) c
-      left join core.request s
-        on s.tenant_id = c.tenant_id
-           and s.caller_id = c.caller_id
-           and s.request_id = c.request_id
-      left join core.request k
-        on k.tenant_id = c.tenant_id
-           and k.caller_id = c.caller_id
-           and k.idempotency_key = c.idempotency_key
-      where c.ordinal = any (p_ordinals)
-        and (s.request_id is not null or k.request_id is not null)) f);
+  for v_found in
+    select c as call, case when s.request_id is null then k else s end as record,
+           (s.request_id is null or (s.operation, s.body_hash) = (c.operation, c.body_hash))
+           and (k.request_id is null or (k.operation, k.body_hash) = (c.operation, c.body_hash))
+             as is_replay
+    from unnest(p_calls) c
+    left join core.request s
+      on s.tenant_id = c.tenant_id
+         and s.caller_id = c.caller_id
+         and s.request_id = c.request_id
+    left join core.request k
+      on k.tenant_id = c.tenant_id
+         and k.caller_id = c.caller_id
+         and k.idempotency_key = c.idempotency_key
+    where c.ordinal = any (p_ordinals)
+      and (s.request_id is not null or k.request_id is not null)
+  loop
+    v_answer := case
+      when v_found.is_replay then rules.restore_answer(v_found.record)
+      else rules.refuse(v_found.call, 'IDEMPOTENCY_KEY_REUSED')
+    end;
+    v_answer.ordinal := (v_found.call).ordinal;
+    v_answers := v_answers || v_answer;
+  end loop;
+  return v_answers;
 end
 $$;

@@ -3,7 +3,7 @@
 -- caller_id is null if the credential is unknown or revoked. ordinal is the position of the call in
 -- the array.
 create or replace function rules.identify_callers(
-  p_tenant_id int, p_calls jsonb, p_may_wait boolean)
+  p_tenant_id int, p_calls jsonb, p_random bytea, p_may_wait boolean)
 returns core.call[]
 language plpgsql stable as $$
 begin
@@ -11,15 +11,17 @@ begin
     select (r.ordinal, p_tenant_id, t.variant, t.amount_unit,
             case when c.credential_id is not null then coalesce(c.party_id, 0) end,
             r.credential_id, r.nonce, r.operation, r.request_id, r.idempotency_key,
-            decode(r.body_hash, 'hex'), p_may_wait, r.args)::core.call
-    from rows from (
+            decode(r.body_hash, 'hex'), p_may_wait, r.args,
+            substring(p_random from r.ordinal::int * 10 - 9 for 10))::core.call
+    from core.tenant t
+    cross join rows from (
       jsonb_to_recordset(p_calls) as (
         credential_id int, nonce text, operation text, request_id text, idempotency_key text,
         body_hash text, args jsonb)) with ordinality
       as r (credential_id, nonce, operation, request_id, idempotency_key, body_hash, args, ordinal)
     left join core.credential c
       on c.tenant_id = p_tenant_id and c.credential_id = r.credential_id and c.revoked_at is null
-    left join core.tenant t on t.tenant_id = c.tenant_id
+    where t.tenant_id = p_tenant_id
     -- equivalent mutant (order): nested loops keep the order
     order by r.ordinal);
 end

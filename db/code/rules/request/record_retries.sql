@@ -2,23 +2,23 @@
 -- request_ids name the request too: in a retry, in get_request, and as the lock_request_id of a
 -- confirm or cancel. Their names are already locked. The copy has the time of the first record, so
 -- both are pruned at the same time.
-create or replace function rules.record_retries(p_calls core.call[], p_outcomes core.outcome[])
+create or replace function rules.record_retries(p_calls core.call[], p_answers core.answer[])
 returns void
 language plpgsql volatile as $$
 begin
   insert into core.request
     (tenant_id, caller_id, request_id, first_request_id, operation, body_hash, http_status,
-     response, recorded_at, coupon_id, merchant_id, store, template_id)
+     response, redemption_id, lock_expires_at, recorded_at, coupon_id, merchant_id, store, template_id)
   select k.tenant_id, k.caller_id, (c.call).request_id, k.request_id, k.operation, k.body_hash,
-         k.http_status, k.response, k.recorded_at, k.coupon_id, k.merchant_id, k.store,
+         k.http_status, k.response, k.redemption_id, k.lock_expires_at, k.recorded_at, k.coupon_id, k.merchant_id, k.store,
          k.template_id
-  from unnest(p_outcomes) o
-  cross join lateral (select p_calls[o.ordinal] as call offset 0) c
+  from unnest(p_answers) a
+  cross join lateral (select p_calls[a.ordinal] as call offset 0) c
   join core.request k
     on k.tenant_id = (c.call).tenant_id
        and k.caller_id = (c.call).caller_id
        and k.idempotency_key = (c.call).idempotency_key
-  where o.is_replay
+  where a.is_replay
     and not exists (
       select from core.request q
       where q.tenant_id = (c.call).tenant_id

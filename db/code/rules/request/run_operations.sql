@@ -1,7 +1,7 @@
 -- Runs the operation of each of these calls, and records the answers to writes: all redeems
 -- together, all locks together, the others one by one.
 create or replace function rules.run_operations(p_calls core.call[], p_ordinals int[])
-returns core.outcome[]
+returns core.answer[]
 language plpgsql volatile as $$
 declare
   v_ordinal   int;
@@ -9,7 +9,7 @@ declare
   v_answer    core.answer;
   v_redeems   int[];
   v_locks     int[];
-  v_outcomes  core.outcome[];
+  v_answers   core.answer[];
 begin
   foreach v_ordinal in array p_ordinals loop
     case p_calls[v_ordinal].operation
@@ -46,18 +46,19 @@ begin
       when 'replay_events' then v_answer := api.replay_events(v_call);
       when 'test_webhook' then v_answer := api.test_webhook(v_call);
     end case;
-    v_outcomes := v_outcomes || (v_ordinal, v_answer, false)::core.outcome;
+    v_answer.ordinal := v_ordinal;
+    v_answers := v_answers || v_answer;
   end loop;
   -- these calls are all writes or all reads
   if v_call.body_hash is not null then
-    v_outcomes := rules.record_answers(p_calls, v_outcomes);
+    v_answers := rules.record_answers(p_calls, v_answers);
   end if;
   if v_redeems is not null then
-    v_outcomes := v_outcomes || api.redeem(p_calls, v_redeems);
+    v_answers := v_answers || api.redeem(p_calls, v_redeems);
   end if;
   if v_locks is not null then
-    v_outcomes := v_outcomes || api.lock(p_calls, v_locks);
+    v_answers := v_answers || api.lock(p_calls, v_locks);
   end if;
-  return v_outcomes;
+  return v_answers;
 end
 $$;

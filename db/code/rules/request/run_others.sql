@@ -3,13 +3,13 @@
 -- write that may wait has already waited, so it is refused.
 create or replace function rules.run_others(
   p_calls core.call[], p_reused int[], p_answered int[])
-returns core.outcome[]
+returns core.answer[]
 language plpgsql volatile as $$
 declare
   v_call      core.call;
   v_answer    core.answer;
   v_reads     int[];
-  v_outcomes  core.outcome[];
+  v_answers  core.answer[];
 begin
   foreach v_call in array p_calls loop
     if v_call.ordinal = any (p_answered) then
@@ -36,11 +36,12 @@ begin
     else
       v_answer := rules.hand_back();
     end if;
-    v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
+    v_answer.ordinal := v_call.ordinal;
+    v_answers := v_answers || v_answer;
   end loop;
   if v_reads is not null then
-    v_outcomes := v_outcomes || rules.run_operations(p_calls, v_reads);
+    v_answers := v_answers || rules.run_operations(p_calls, v_reads);
   end if;
-  return v_outcomes;
+  return v_answers;
 end
 $$;
