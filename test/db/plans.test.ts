@@ -280,6 +280,7 @@ const pages: Record<"a" | "b", [accessKey: string, args: object, count: number][
     ["ak_a", { status: "PENDING" }, 5],
     ["ak_a", { template: "tpl_fixed" }, 5],
     ["ak_a", { template: "tpl_percent" }, 0],
+    ["ak_a", { template: "tpl_percent", status: "COMPLETED" }, 0],
     ["ak_a_stranger", {}, 0],
   ],
   b: [
@@ -287,12 +288,15 @@ const pages: Record<"a" | "b", [accessKey: string, args: object, count: number][
     ["ak_maker", { status: "ALLOCATED" }, 5],
     ["ak_maker", { status: "COMPLETED" }, 5],
     ["ak_maker", { template: "tpl_b" }, 5],
+    ["ak_maker", { template: "tpl_b", status: "PENDING" }, 5],
     ["ak_maker", { template: "tpl_none" }, 0],
     ["ak_dist", {}, 5],
     ["ak_dist", { template: "tpl_b" }, 5],
     ["ak_shop", {}, 2],
     ["ak_shop", { template: "tpl_b", status: "ALLOCATED" }, 2],
+    ["ak_shop", { template: "tpl_b", status: "PENDING" }, 0],
     ["ak_other", {}, 0],
+    ["ak_other", { status: "COMPLETED" }, 0],
     ["ak_other", { template: "tpl_b" }, 0],
   ],
 };
