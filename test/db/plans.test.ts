@@ -143,9 +143,10 @@ for (const isAnalyzed of [true, false]) {
     for (const way of ["together", "alone"] as const) {
       for (const [operation, { tables, rows }] of Object.entries(after[way])) {
         // For a table that it knows to be empty, the planner finds every index that begins with the tenant equally
-        // good. jobs.analyze_grown_tables ends this a second later; only redeem and lock must be right before.
-        if (isAnalyzed && operation !== "redeem" && operation !== "lock") continue;
-        t.equal(tables, 0, `${operation}, ${way}: no table scan`);
+        // good. jobs.analyze_grown_tables ends this a second later; only redeem, lock and void must be right before.
+        if (isAnalyzed && !["redeem", "lock", "void"].includes(operation)) continue;
+        // The trigger of a voiding runs at commit with the settings of the session, and scans the few merchants.
+        if (!isAnalyzed || operation !== "void") t.equal(tables, 0, `${operation}, ${way}: no table scan`);
         t.ok(rows <= 100, `${operation}, ${way}: ${rows} rows`);
       }
     }
