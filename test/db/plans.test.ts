@@ -240,23 +240,19 @@ t.test("A page of the list reads few statements besides its own, whatever the pl
     select tenant_id, party_id, '2025-05-01' from core.party where party_id > 1000;
     insert into core.statement
     select p.tenant_id, p.party_id, '2025-01-01'::date + day, 1, true, now(), now(), 1, 'sha', 1, 1, 'sha'
-    from core.party p, generate_series(0, 119) day where p.party_id > 1000`);
-  const reads = countReads(dba);
-  const list = async (variant: "A" | "B", args: object) => {
-    const [tenant] = await dba.rows<{ id: number }>("select tenant_id as id from core.tenant where variant = $1", [
-      variant,
-    ]);
-    const call = { tenant_id: tenant!.id, variant, caller_id: variant === "A" ? 0 : 1_050, args };
-    const [answer] = await reads.rows<{ dates: string[]; next: string }>(
-      `select array(select json_array_elements(a.body::json -> 'reconciliations') ->> 'business_date') as dates,
-              a.body::json ->> 'next_cursor' as next
-       from api.list_reconciliations(jsonb_populate_record(null::core.call, $1::text::jsonb)) a`,
-      [JSON.stringify(call)],
-    );
-    return { ...answer!, rows: reads.takeRows()["api.list_reconciliations"]! };
-  };
+    from core.party p, generate_series(0, 119) day where p.party_id > 1000 or p.external_id = 'pty_dist'`);
   for (const known of ["nothing", "everything"]) {
     if (known === "everything") await dba.run("analyze");
+    const gates = { A: await openGate(t, world, "ak_a"), B: await openGate(t, world, "ak_dist") };
+    const list = async (variant: "A" | "B", args: object) => {
+      const call = { operation: "list_reconciliations", args, body_hash: null };
+      const { answer, reads } = await gates[variant].count(call, true);
+      const { reconciliations, next_cursor } = JSON.parse(answer.body) as {
+        reconciliations: { business_date: string }[];
+        next_cursor: string;
+      };
+      return { dates: reconciliations.map((one) => one.business_date), next: next_cursor, rows: reads.rows };
+    };
     for (const [cursor, first, second] of [
       [undefined, "2025-01-01", "2025-01-02"],
       ["2025-02-28", "2025-03-01", "2025-03-02"],
