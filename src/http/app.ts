@@ -1,7 +1,8 @@
-// Handles every request, in this order: head, route, size, content type, signature, operation. h3 carries requests and
-// answers; the raw target and the raw bytes come from node.
-import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
-import { STATUS_CODES, type IncomingMessage } from "node:http";
+// Handles every request, in this order: head, route, size, content type, signature, operation.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { ReadableStream as WebStream } from "node:stream/web";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
 import { createExports } from "./codes-download.ts";
@@ -58,7 +59,7 @@ export function createApp(parts: AppParts): Handler {
   const limiter = createLimiter(limits, observer?.refused);
   const handle = createHandle(parts, limiter);
 
-  async function respond(request: IncomingMessage): Promise<HTTPResponse> {
+  return async function respond(request, response) {
     const startedAt = performance.now();
     const handled = await handle(request);
     const { operation, requestId, caller, answer } = handled;
@@ -74,26 +75,22 @@ export function createApp(parts: AppParts): Handler {
     const declined = findUnrecorded(handled);
     if (declined !== null) observer?.declined(declined, caller?.credential.accessKey ?? null);
     const limitFields = caller === null ? null : limiter.fields(caller.credential.accessKey);
-    return new HTTPResponse(answer.body, {
-      status: answer.status,
-      // Otherwise the status line would have no reason phrase, which some proxies and scripts expect.
-      statusText: STATUS_CODES[answer.status]!,
-      headers: {
-        ...jsonHeaders,
-        ...(request.method === "HEAD" && lengthOf(answer.body)),
-        "x-request-id": toHeader(requestId),
-        ...limitFields,
-        ...answer.headers,
-      },
-    });
-  }
+    send(response, answer, { ...jsonHeaders, "x-request-id": toHeader(requestId), ...limitFields, ...answer.headers });
+  };
+}
 
-  const app = new H3({ silent: true }).use((event) => respond(event.runtime!.node!.req as IncomingMessage));
-  // h3 builds a URL from each target and its Host header. If they form no valid URL it throws, outside its own error
-  // handling. Routes are matched against the raw target, so h3 gets a URL that always works.
-  const fetch = app.fetch.bind(app);
-  app.fetch = (request) => fetch(requestWithURL(request, "http://localhost/"));
-  return toNodeHandler(app) as Handler;
+// Head and body leave in one write.
+function send(response: ServerResponse, { status, body }: Answer, headers: Record<string, string>): void {
+  if (body instanceof ReadableStream) {
+    response.writeHead(status, headers);
+    // Whatever ends one of the two ends the other; download.ts logs what it may.
+    void pipeline(Readable.fromWeb(body as WebStream), response).catch(() => {});
+    return;
+  }
+  const length = Buffer.byteLength(body);
+  // A HEAD or a 304 has no body, and may state the length of what it leaves out.
+  if (length > 0) headers["content-length"] = String(length);
+  response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
 }
 
 function createHandle(parts: AppParts, limiter: Limiter) {
@@ -152,13 +149,6 @@ function findUnrecorded({ answer: { status, code, resource, body } }: Handled): 
   if (code === "COUPON_CODE_INVALID") return "invalid_code";
   // A write records this refusal, but a query does not.
   return code === "NOT_FOUND" && resource === "coupon" ? "unknown_code" : null;
-}
-
-// The answer to a HEAD states the length of the body that it leaves out.
-function lengthOf(body: Answer["body"]): Record<string, string> {
-  return body instanceof ReadableStream || body.length === 0
-    ? {}
-    : { "content-length": String(Buffer.byteLength(body)) };
 }
 
 // Header values are printable ASCII without spaces at the ends, so other characters are percent-encoded.
