@@ -1,5 +1,5 @@
 // Handles every request, in this order: head, route, size, content type, signature, operation.
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream as WebStream } from "node:stream/web";
@@ -66,11 +66,7 @@ export function createApp(parts: AppParts): Handler {
     const durationMs = performance.now() - startedAt;
     // Health checks arrive every few seconds, so successful ones are logged only at debug level.
     const isNews = answer.status !== 200 || !probeNames.has(operation ?? "");
-    log[isNews ? "info" : "debug"]({
-      ...describe(handled, durationMs),
-      ...(answer.status === 401 && caller === null && readClaim(request.headers, parts.keys)),
-      ...readTrace(request.headers, parts.keys),
-    });
+    log[isNews ? "info" : "debug"](describe(request.headers, handled, durationMs, parts.keys));
     observer?.answered(operation, answer.status, answer.code, durationMs / 1_000);
     const declined = findUnrecorded(handled);
     if (declined !== null) observer?.declined(declined, caller?.credential.accessKey ?? null);
@@ -159,7 +155,8 @@ function toHeader(text: string): string {
 // Why the database gave a 401: an unknown key has been refused before.
 const reasonsOfDatabase: Record<string, string> = { UNAUTHENTICATED: "revoked", NONCE_REUSED: "nonce" };
 
-function describe({ requestId, operation, caller, answer, reason }: Handled, durationMs: number) {
+function describe(headers: IncomingHttpHeaders, handled: Handled, durationMs: number, keys: MasterKeys) {
+  const { requestId, operation, caller, answer, reason } = handled;
   return {
     request_id: requestId,
     operation,
@@ -171,6 +168,10 @@ function describe({ requestId, operation, caller, answer, reason }: Handled, dur
     is_replay: answer.headers?.["idempotent-replayed"] === "true" || undefined,
     reason: reason ?? reasonsOfDatabase[answer.code ?? ""],
     paths: answer.code === "INVALID_REQUEST" || reason === "malformed" ? listPaths(answer.body) : undefined,
+    claimed_access_key: answer.status === 401 && caller === null ? readClaim(headers, keys) : undefined,
+    // What a proxy or the caller calls this request in its own log.
+    x_request_id: readTrace(headers["x-request-id"], /^[!-~]{1,128}$/, keys),
+    traceparent: readTrace(headers["traceparent"], /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, keys),
   };
 }
 
@@ -183,18 +184,12 @@ const readDetails = <Details>(body: Answer["body"]) => (JSON.parse(String(body))
 
 // The access key of a request that is not signed, so anyone may have sent it. Only what can be one: a secret in the
 // wrong header must not be logged, nor a code.
-function readClaim(headers: IncomingMessage["headers"], keys: MasterKeys) {
+function readClaim(headers: IncomingHttpHeaders, keys: MasterKeys): string | undefined {
   const { success, data } = accessKey.safeParse(headers["x-svc-access-key"]);
-  return success && !containsCode(keys, data) ? { claimed_access_key: data } : {};
+  return success && !containsCode(keys, data) ? data : undefined;
 }
 
-// What a proxy or the caller calls this request in its own log. No code may be logged, not even by chance.
-function readTrace(headers: IncomingMessage["headers"], keys: MasterKeys) {
-  const [theirs, parent] = [headers["x-request-id"], headers["traceparent"]];
-  const isUsable = (text: unknown, pattern: RegExp): text is string =>
-    typeof text === "string" && pattern.test(text) && !containsCode(keys, text);
-  return {
-    ...(isUsable(theirs, /^[!-~]{1,128}$/) && { x_request_id: theirs }),
-    ...(isUsable(parent, /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/) && { traceparent: parent }),
-  };
+// No code may be logged, not even by chance.
+function readTrace(text: unknown, pattern: RegExp, keys: MasterKeys): string | undefined {
+  return typeof text === "string" && pattern.test(text) && !containsCode(keys, text) ? text : undefined;
 }
