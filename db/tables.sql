@@ -189,7 +189,9 @@ CREATE INDEX batch_is_not_released ON core.batch USING btree (tenant_id, status,
 CREATE INDEX batch_is_pending ON core.batch USING btree (mint_lease_until) WHERE (status = 'PENDING'::text);
 CREATE INDEX batch_of_distributor ON core.batch USING btree (distributor_id, tenant_id, batch_id) WHERE (status = 'ALLOCATED'::text);
 CREATE INDEX batch_of_maker ON core.batch USING btree (maker_id, tenant_id, batch_id);
+CREATE INDEX batch_of_maker_is_not_released ON core.batch USING btree (maker_id, tenant_id, status, batch_id) WHERE (status <> 'ALLOCATED'::text);
 CREATE INDEX batch_of_template ON core.batch USING btree (template_id, tenant_id, batch_id);
+CREATE INDEX batch_of_template_is_not_released ON core.batch USING btree (template_id, tenant_id, status, batch_id) WHERE (status <> 'ALLOCATED'::text);
 CREATE TRIGGER batch_is_kept BEFORE DELETE OR TRUNCATE ON core.batch FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
 CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_batch_change();
 CREATE TRIGGER expiry_passes_no_issued_coupon AFTER UPDATE OF expired_through ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_expiry();

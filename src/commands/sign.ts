@@ -5,6 +5,7 @@ import { newRequestId } from "../../clients/typescript/src/index.ts";
 import { defineCommand } from "../command-line/command.ts";
 import { writeOutput } from "../command-line/output.ts";
 import { readCredentialSecret } from "../config/config.ts";
+import { createMac } from "../crypto/mac.ts";
 import { authHeaders, headerForms, sign, stringToSign, type Signed } from "../crypto/request-signature.ts";
 
 export function explainSignature(secret: string, accessKey: string | undefined, signed: Signed): string {
@@ -14,7 +15,7 @@ export function explainSignature(secret: string, accessKey: string | undefined, 
     ...(accessKey !== undefined && { "x-svc-access-key": accessKey }),
     "x-svc-timestamp": signed.timestamp,
     "x-svc-nonce": signed.nonce,
-    "x-svc-signature": sign(secret, signed).toString("hex"),
+    "x-svc-signature": sign(createMac(secret), signed),
   };
   return [
     `1. SHA-256 of the body, ${signed.body.length} bytes:`,

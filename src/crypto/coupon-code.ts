@@ -7,9 +7,9 @@
 // The tag reveals a mistyped or invented code without asking the database. The database has only the keyed lookup hash
 // of a code. With 55 bits, two coupon numbers can get the same code. The lookup hash is unique, so minting notices and
 // derives another code with the next attempt.
-import { createHmac, type KeyObject } from "node:crypto";
 import { deriveKey, subKeysOf, type MasterKeys } from "./keys.ts";
 import { crockfordAlphabet, crockfordPairs } from "../formats/crockford.ts";
+import { createMac, type Mac } from "./mac.ts";
 
 const codePattern = /^[0-9A-HJKMNP-TV-Z]{16}$/;
 const bodyEnd = 12;
@@ -70,20 +70,20 @@ export function checkCode(keys: MasterKeys, code: string): boolean {
 
 /** Returns what the database stores for a code: 128 bits of a keyed hash, written as a UUID. */
 export function lookupHash(keys: MasterKeys, code: string): string {
-  const hex = createHmac("sha256", subKeysOf(keys, code[0]!).lookup).update(code).digest("hex");
+  const hex = subKeysOf(keys, code[0]!).lookup(code, "hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
 /** Without the salt of a batch, its codes can never be derived again, not even with the master key. */
-export function batchKey(keys: MasterKeys, version: string, salt: Uint8Array): KeyObject {
-  return deriveKey(subKeysOf(keys, version).master, salt, "coupon/batch");
+export function batchKey(keys: MasterKeys, version: string, salt: Uint8Array): Mac {
+  return createMac(deriveKey(subKeysOf(keys, version).master, salt, "coupon/batch"));
 }
 
 /** `attempt` starts at 0 and goes up by one each time the code of a number is already in use. */
-export function makeCode(keys: MasterKeys, version: string, key: KeyObject, number: number, attempt = 0): string {
+export function makeCode(keys: MasterKeys, version: string, key: Mac, number: number, attempt = 0): string {
   counter.writeUInt32BE(attempt, 0);
   counter.writeUInt32BE(number, 4);
-  const digest = createHmac("sha256", key).update(counter).digest("binary");
+  const digest = key(counter, "binary");
   // Takes the 55 bits in two steps, because bit operations are limited to 32: 30 bits are 6 characters, 25 bits 5.
   const left = bitsAt(digest, 0);
   const right = (left << 30) | (bitsAt(digest, 4) >>> 2);
@@ -101,8 +101,8 @@ export function makeCode(keys: MasterKeys, version: string, key: KeyObject, numb
 // Reused for each code, which is safe because makeCode is synchronous. The upper half is the attempt.
 const counter = Buffer.alloc(8);
 
-function makeTag(key: KeyObject, head: string): string {
-  const bits = bitsAt(createHmac("sha256", key).update(head).digest("binary"), 0);
+function makeTag(key: Mac, head: string): string {
+  const bits = bitsAt(key(head, "binary"), 0);
   return pair(bits, 22) + pair(bits, 12);
 }
 

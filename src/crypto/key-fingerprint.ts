@@ -1,7 +1,6 @@
 // Recognizes the master keys that a database was used with. The database keeps a fingerprint of each version: 128 bits
 // of an HMAC under a key that is derived from the master key for this purpose alone. It tells whether a key is the
 // same, and does not help to find the key.
-import { createHmac } from "node:crypto";
 import { ConfigError } from "../config/config.ts";
 import type { MasterKeys } from "./keys.ts";
 
@@ -13,10 +12,10 @@ export type KeyProblem = { version: string; problem: "DIFFERS" | "MISSING" };
 
 /** Returns the parameter of rules.register_keys: a JSON object that maps each version to its fingerprint in hex. */
 export function fingerprintKeys({ versions }: MasterKeys): string {
-  const fingerprints = [...versions].map(([version, { fingerprint }]) => {
-    const digest = createHmac("sha256", fingerprint).update(version).digest();
-    return [version, digest.subarray(0, 16).toString("hex")];
-  });
+  const fingerprints = [...versions].map(([version, { fingerprint }]) => [
+    version,
+    fingerprint(version, "hex").slice(0, 32),
+  ]);
   return JSON.stringify(Object.fromEntries(fingerprints));
 }
 

@@ -7,6 +7,7 @@
 import { createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
 import { crockfordAlphabet } from "../formats/crockford.ts";
 import { ConfigError } from "../config/config.ts";
+import { createMac, type Mac } from "./mac.ts";
 
 /**
  * One derived key per purpose, so that a leak of one of them reveals nothing about the others. `master` is the master
@@ -14,11 +15,11 @@ import { ConfigError } from "../config/config.ts";
  */
 export type SubKeys = {
   master: KeyObject;
-  tag: KeyObject;
-  lookup: KeyObject;
+  tag: Mac;
+  lookup: Mac;
   seal: KeyObject;
-  request: KeyObject;
-  fingerprint: KeyObject;
+  request: Mac;
+  fingerprint: Mac;
 };
 export type MasterKeys = {
   /** Where the keys come from, for messages: the setting or a file. */
@@ -53,8 +54,8 @@ export function subKeysOf(keys: MasterKeys, version: string): SubKeys {
   return subKeys;
 }
 
-export function deriveKey(key: KeyObject | Uint8Array, salt: Uint8Array, label: string): KeyObject {
-  return createSecretKey(Buffer.from(hkdfSync("sha256", key, salt, label, 32)));
+export function deriveKey(key: KeyObject | Uint8Array, salt: Uint8Array, label: string): Uint8Array {
+  return new Uint8Array(hkdfSync("sha256", key, salt, label, 32));
 }
 
 function deriveSubKeys(bytes: Buffer): SubKeys {
@@ -62,11 +63,11 @@ function deriveSubKeys(bytes: Buffer): SubKeys {
   const derive = (label: string) => deriveKey(bytes, none, `coupon/${label}`);
   return {
     master: createSecretKey(bytes),
-    tag: derive("tag"),
-    lookup: derive("lookup"),
-    seal: derive("seal"),
-    request: derive("request"),
-    fingerprint: derive("fingerprint"),
+    tag: createMac(derive("tag")),
+    lookup: createMac(derive("lookup")),
+    seal: createSecretKey(derive("seal")),
+    request: createMac(derive("request")),
+    fingerprint: createMac(derive("fingerprint")),
   };
 }
 

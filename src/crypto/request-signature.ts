@@ -2,7 +2,8 @@
 //
 // The target is the bytes from the request line. A router resolves dots and decodes escapes, so its path is not what
 // the caller signed.
-import { createHmac, hash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
+import type { Mac } from "./mac.ts";
 
 const windowSeconds = 300;
 
@@ -14,13 +15,13 @@ export function stringToSign({ method, target, timestamp, nonce, body }: Signed)
   return Buffer.from(`${method}\n${target}\n${timestamp}\n${nonce}\n${hash("sha256", body)}\n`, "latin1");
 }
 
-export const sign = (secret: string, signed: Signed): Buffer =>
-  createHmac("sha256", secret).update(stringToSign(signed)).digest();
+/** `secret` is a Mac of the secret's UTF-8 bytes. Returns hex digits. */
+export const sign = (secret: Mac, signed: Signed): string => secret(stringToSign(signed), "hex");
 
-/** Compares in constant time. `signature` must be 64 lower-case hex digits, as readAuthHeaders returns it. */
-export function verify(secret: string, signed: Signed, signature: string): boolean {
-  const expected = sign(secret, signed);
-  const given = Buffer.from(signature, "hex");
+/** Compares in constant time. `signature` must be hex digits, as readAuthHeaders returns it. */
+export function verify(secret: Mac, signed: Signed, signature: string): boolean {
+  const expected = Buffer.from(sign(secret, signed), "latin1");
+  const given = Buffer.from(signature, "latin1");
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 

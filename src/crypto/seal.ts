@@ -3,7 +3,7 @@
 //     key version (1 byte) · nonce (12) · AES-256-GCM ciphertext · tag (16)
 //
 // The seal covers the purpose, so a sealed secret that is copied to the row of another credential does not open.
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { subKeysOf, type MasterKeys } from "./keys.ts";
 
 const nonceBytes = 12;
@@ -45,5 +45,5 @@ export function open(keys: MasterKeys, purpose: string, sealed: Uint8Array): str
  * chooses another key of the list, for a secret that was stored under that key.
  */
 export function hashSecret(keys: MasterKeys, secret: string, version = keys.current): string {
-  return createHmac("sha256", subKeysOf(keys, version).request).update(secret).digest("hex");
+  return subKeysOf(keys, version).request(secret, "hex");
 }

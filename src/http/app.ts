@@ -1,7 +1,8 @@
-// Handles every request, in this order: head, route, size, content type, signature, operation. h3 carries requests and
-// answers; the raw target and the raw bytes come from node.
-import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
-import { STATUS_CODES, type IncomingMessage } from "node:http";
+// Handles every request, in this order: head, route, size, content type, signature, operation.
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { ReadableStream as WebStream } from "node:stream/web";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
 import { createExports } from "./codes-download.ts";
@@ -58,42 +59,34 @@ export function createApp(parts: AppParts): Handler {
   const limiter = createLimiter(limits, observer?.refused);
   const handle = createHandle(parts, limiter);
 
-  async function respond(request: IncomingMessage): Promise<HTTPResponse> {
+  return async function respond(request, response) {
     const startedAt = performance.now();
     const handled = await handle(request);
     const { operation, requestId, caller, answer } = handled;
     const durationMs = performance.now() - startedAt;
     // Health checks arrive every few seconds, so successful ones are logged only at debug level.
     const isNews = answer.status !== 200 || !probeNames.has(operation ?? "");
-    log[isNews ? "info" : "debug"]({
-      ...describe(handled, durationMs),
-      ...(answer.status === 401 && caller === null && readClaim(request.headers, parts.keys)),
-      ...readTrace(request.headers, parts.keys),
-    });
+    log[isNews ? "info" : "debug"](describe(request.headers, handled, durationMs, parts.keys));
     observer?.answered(operation, answer.status, answer.code, durationMs / 1_000);
     const declined = findUnrecorded(handled);
     if (declined !== null) observer?.declined(declined, caller?.credential.accessKey ?? null);
     const limitFields = caller === null ? null : limiter.fields(caller.credential.accessKey);
-    return new HTTPResponse(answer.body, {
-      status: answer.status,
-      // Otherwise the status line would have no reason phrase, which some proxies and scripts expect.
-      statusText: STATUS_CODES[answer.status]!,
-      headers: {
-        ...jsonHeaders,
-        ...(request.method === "HEAD" && lengthOf(answer.body)),
-        "x-request-id": toHeader(requestId),
-        ...limitFields,
-        ...answer.headers,
-      },
-    });
-  }
+    send(response, answer, { ...jsonHeaders, "x-request-id": toHeader(requestId), ...limitFields, ...answer.headers });
+  };
+}
 
-  const app = new H3({ silent: true }).use((event) => respond(event.runtime!.node!.req as IncomingMessage));
-  // h3 builds a URL from each target and its Host header. If they form no valid URL it throws, outside its own error
-  // handling. Routes are matched against the raw target, so h3 gets a URL that always works.
-  const fetch = app.fetch.bind(app);
-  app.fetch = (request) => fetch(requestWithURL(request, "http://localhost/"));
-  return toNodeHandler(app) as Handler;
+// Head and body leave in one write.
+function send(response: ServerResponse, { status, body }: Answer, headers: Record<string, string>): void {
+  if (body instanceof ReadableStream) {
+    response.writeHead(status, headers);
+    // Whatever ends one of the two ends the other; download.ts logs what it may.
+    void pipeline(Readable.fromWeb(body as WebStream), response).catch(() => {});
+    return;
+  }
+  const length = Buffer.byteLength(body);
+  // A HEAD or a 304 has no body, and may state the length of what it leaves out.
+  if (length > 0) headers["content-length"] = String(length);
+  response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
 }
 
 function createHandle(parts: AppParts, limiter: Limiter) {
@@ -154,13 +147,6 @@ function findUnrecorded({ answer: { status, code, resource, body } }: Handled): 
   return code === "NOT_FOUND" && resource === "coupon" ? "unknown_code" : null;
 }
 
-// The answer to a HEAD states the length of the body that it leaves out.
-function lengthOf(body: Answer["body"]): Record<string, string> {
-  return body instanceof ReadableStream || body.length === 0
-    ? {}
-    : { "content-length": String(Buffer.byteLength(body)) };
-}
-
 // Header values are printable ASCII without spaces at the ends, so other characters are percent-encoded.
 function toHeader(text: string): string {
   return text.replace(/[^ -~]|^ +| +$/gu, encodeURIComponent);
@@ -169,7 +155,8 @@ function toHeader(text: string): string {
 // Why the database gave a 401: an unknown key has been refused before.
 const reasonsOfDatabase: Record<string, string> = { UNAUTHENTICATED: "revoked", NONCE_REUSED: "nonce" };
 
-function describe({ requestId, operation, caller, answer, reason }: Handled, durationMs: number) {
+function describe(headers: IncomingHttpHeaders, handled: Handled, durationMs: number, keys: MasterKeys) {
+  const { requestId, operation, caller, answer, reason } = handled;
   return {
     request_id: requestId,
     operation,
@@ -181,6 +168,10 @@ function describe({ requestId, operation, caller, answer, reason }: Handled, dur
     is_replay: answer.headers?.["idempotent-replayed"] === "true" || undefined,
     reason: reason ?? reasonsOfDatabase[answer.code ?? ""],
     paths: answer.code === "INVALID_REQUEST" || reason === "malformed" ? listPaths(answer.body) : undefined,
+    claimed_access_key: answer.status === 401 && caller === null ? readClaim(headers, keys) : undefined,
+    // What a proxy or the caller calls this request in its own log.
+    x_request_id: readTrace(headers["x-request-id"], /^[!-~]{1,128}$/, keys),
+    traceparent: readTrace(headers["traceparent"], /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, keys),
   };
 }
 
@@ -193,18 +184,12 @@ const readDetails = <Details>(body: Answer["body"]) => (JSON.parse(String(body))
 
 // The access key of a request that is not signed, so anyone may have sent it. Only what can be one: a secret in the
 // wrong header must not be logged, nor a code.
-function readClaim(headers: IncomingMessage["headers"], keys: MasterKeys) {
+function readClaim(headers: IncomingHttpHeaders, keys: MasterKeys): string | undefined {
   const { success, data } = accessKey.safeParse(headers["x-svc-access-key"]);
-  return success && !containsCode(keys, data) ? { claimed_access_key: data } : {};
+  return success && !containsCode(keys, data) ? data : undefined;
 }
 
-// What a proxy or the caller calls this request in its own log. No code may be logged, not even by chance.
-function readTrace(headers: IncomingMessage["headers"], keys: MasterKeys) {
-  const [theirs, parent] = [headers["x-request-id"], headers["traceparent"]];
-  const isUsable = (text: unknown, pattern: RegExp): text is string =>
-    typeof text === "string" && pattern.test(text) && !containsCode(keys, text);
-  return {
-    ...(isUsable(theirs, /^[!-~]{1,128}$/) && { x_request_id: theirs }),
-    ...(isUsable(parent, /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/) && { traceparent: parent }),
-  };
+// No code may be logged, not even by chance.
+function readTrace(text: unknown, pattern: RegExp, keys: MasterKeys): string | undefined {
+  return typeof text === "string" && pattern.test(text) && !containsCode(keys, text) ? text : undefined;
 }

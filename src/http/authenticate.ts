@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import type { Gate, Variant } from "../gate/gate.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
+import { createMac, type Mac } from "../crypto/mac.ts";
 import { Problem } from "./problem.ts";
 import { open, credentialPurpose } from "../crypto/seal.ts";
 import { isInWindow, readAuthHeaders, verify, type HeaderIssue } from "../crypto/request-signature.ts";
@@ -15,6 +16,7 @@ export type Credential = {
   credentialId: number;
   variant: Variant;
   secret: string;
+  mac: Mac;
 };
 export type Received = {
   method: string;
@@ -40,7 +42,7 @@ export function createAuthenticator({
   /** In ms. This clock keeps running when the system clock is set. */
   uptime?: () => number;
 }) {
-  const nobody = randomBytes(32).toString("base64url"); // equivalent mutant (literal 32): any random secret will do
+  const nobody = createMac(randomBytes(32)); // equivalent mutant (literal 32): any random secret will do
   const remembered = new Map<string, { credential: Credential; until: number }>();
   const loading = new Map<string, Promise<Credential | null>>();
 
@@ -62,6 +64,7 @@ export function createAuthenticator({
       credentialId: row.credential_id,
       variant: row.variant,
       secret,
+      mac: createMac(secret),
     };
     // Drops the oldest entry: a map keeps its entries in the order of insertion.
     if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value!);
@@ -81,12 +84,12 @@ export function createAuthenticator({
     const signed = { method, target, timestamp: auth.timestamp, nonce: auth.nonce, body };
 
     let credential = recall(auth.accessKey);
-    if (credential === null || !verify(credential.secret, signed, auth.signature)) {
+    if (credential === null || !verify(credential.mac, signed, auth.signature)) {
       const stale = credential;
       credential = await load(auth.accessKey, deadline);
       const isSame = stale !== null && stale.secret === credential?.secret;
       // equivalent mutant (operand): the same secret gives the same answer again
-      const isGenuine = !isSame && verify(credential?.secret ?? nobody, signed, auth.signature);
+      const isGenuine = !isSame && verify(credential?.mac ?? nobody, signed, auth.signature);
       if (credential === null) throw refuse("unknown key");
       if (!isGenuine) throw refuse("wrong signature");
     }

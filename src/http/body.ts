@@ -1,5 +1,4 @@
-// Reads the raw bytes of a request body. The signature covers bytes, and h3's own readers either replace invalid UTF-8
-// or check the size only after reading.
+// Reads the raw bytes of a request body, because the signature covers bytes. The size is checked while they arrive.
 import type { IncomingMessage } from "node:http";
 import { invalid, lastAnswer, Problem } from "./problem.ts";
 

@@ -34,11 +34,13 @@ const gaps = /[\t-\r\u0085\u2028\u2029]+/g;
 // refused before that, because NFC takes a second for thousands of accents.
 export const label = z
   .string()
-  .transform((value) => replaceUnprintable(value.replace(gaps, " ")).trim())
-  .refine((value) => value.length <= 8 * 64, "must be at most 64 characters")
-  .transform((value) => value.normalize("NFC"))
-  .refine((value) => [...value].length <= 64, "must be at most 64 characters")
-  .transform((value) => (isBlank(value) ? undefined : value))
+  .transform((value, context) => {
+    const text = replaceUnprintable(value.replace(gaps, " ")).trim();
+    const short = text.length <= 8 * 64 ? text.normalize("NFC") : text;
+    if (short.length <= 64 || [...short].length <= 64) return isBlank(short) ? undefined : short;
+    context.addIssue({ code: "custom", message: "must be at most 64 characters" });
+    return z.NEVER;
+  })
   .meta({
     maxLength: 64,
     description: "Free text. Trimmed and without unprintable characters; empty text counts as absent.",

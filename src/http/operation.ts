@@ -27,39 +27,41 @@ export type Received = {
 };
 
 export function createOperator({ gate, keys, log, limiter, exports }: OperatorParts) {
-  // Runs all checks that need no database. A refused request spends its nonce too. If the nonce was already used,
-  // NONCE_REUSED replaces the refusal, because it comes first in the order of errors.
-  async function read(
-    request: IncomingMessage,
-    { route, segments, query, body, caller, requestId, input, deadline }: Received,
-  ): Promise<{ reading: Reading } | { nonceRefusal: Outcome }> {
-    const { accessKey, tenantId, credentialId, variant } = caller.credential;
-    const isNonceCode = containsCode(keys, caller.nonce);
-    try {
-      limiter.admit(accessKey);
-      if (isNonceCode) throw invalid([codeIssue("x-svc-nonce")]);
-      // Node makes the distinct headers when they are read, and few requests have one of these.
-      const hasKey = request.headers["idempotency-key"] !== undefined;
-      const idempotencyKeys = hasKey ? request.headersDistinct["idempotency-key"]! : [];
-      return { reading: readCall(route, variant, { query, segments, idempotencyKeys, body, input }, keys) };
-    } catch (error) {
-      // A spent nonce is stored, and no code may be stored.
-      if (!(error instanceof Problem) || isNonceCode) throw error;
-      const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId };
-      const nonceRefusal = await gate.spendNonce(tenantId, call, deadline);
-      if (nonceRefusal !== null) return { nonceRefusal };
-      limiter.countCode(accessKey, error);
-      throw error;
-    }
+  // Runs all checks that need no database.
+  function readRequest(request: IncomingMessage, received: Received): Reading {
+    const { caller, route } = received;
+    limiter.admit(caller.credential.accessKey);
+    if (containsCode(keys, caller.nonce)) throw invalid([codeIssue("x-svc-nonce")]);
+    // Node makes the distinct headers when they are read, and few requests have one of these.
+    const hasKey = request.headers["idempotency-key"] !== undefined;
+    const idempotencyKeys = hasKey ? request.headersDistinct["idempotency-key"]! : [];
+    return readCall(route, caller.credential.variant, { ...received, idempotencyKeys }, keys);
+  }
+
+  // A refused request spends its nonce too. If the nonce was already used, NONCE_REUSED replaces the refusal, because
+  // it comes first in the order of errors.
+  async function refuse({ caller, requestId, deadline }: Received, error: unknown): Promise<Answer> {
+    // A spent nonce is stored, and no code may be stored.
+    if (!(error instanceof Problem) || containsCode(keys, caller.nonce)) throw error;
+    const { accessKey, tenantId, credentialId } = caller.credential;
+    const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId };
+    const nonceRefusal = await gate.spendNonce(tenantId, call, deadline);
+    if (nonceRefusal !== null) return toAnswer(nonceRefusal);
+    limiter.countCode(accessKey, error);
+    throw error;
   }
 
   async function run(request: IncomingMessage, received: Received): Promise<Answer> {
     const { route, caller, requestId, deadline } = received;
     const isHead = request.method === "HEAD";
     const { accessKey, tenantId, credentialId } = caller.credential;
-    const judged = await read(request, received);
-    if ("nonceRefusal" in judged) return toAnswer(judged.nonceRefusal);
-    const { hashBy, ...reading } = judged.reading;
+    let read: Reading;
+    try {
+      read = readRequest(request, received);
+    } catch (error) {
+      return refuse(received, error);
+    }
+    const { hashBy, ...reading } = read;
     // A HEAD gets no codes, so it is not recorded as an export.
     if (route.download === "codes" && isHead) reading.args["is_head"] = true;
     const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId, ...reading };

@@ -1,7 +1,7 @@
 // Finds the route of a raw path.
 //
 // Paths are matched exactly as they arrive on the request line: `/v1/batches/`, `/v1//batches` and `/v1/%62atches`
-// match no route. h3's own router treats them as `/v1/batches`, so h3 carries requests here but does not route them.
+// match no route. Routers of packages would treat them as `/v1/batches`.
 import { Problem } from "./problem.ts";
 
 /**

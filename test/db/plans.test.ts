@@ -143,9 +143,10 @@ for (const isAnalyzed of [true, false]) {
     for (const way of ["together", "alone"] as const) {
       for (const [operation, { tables, rows }] of Object.entries(after[way])) {
         // For a table that it knows to be empty, the planner finds every index that begins with the tenant equally
-        // good. jobs.analyze_grown_tables ends this a second later; only redeem and lock must be right before.
-        if (isAnalyzed && operation !== "redeem" && operation !== "lock") continue;
-        t.equal(tables, 0, `${operation}, ${way}: no table scan`);
+        // good. jobs.analyze_grown_tables ends this a second later; only redeem, lock and void must be right before.
+        if (isAnalyzed && !["redeem", "lock", "void"].includes(operation)) continue;
+        // The trigger of a voiding runs at commit with the settings of the session, and scans the few merchants.
+        if (!isAnalyzed || operation !== "void") t.equal(tables, 0, `${operation}, ${way}: no table scan`);
         t.ok(rows <= 100, `${operation}, ${way}: ${rows} rows`);
       }
     }
@@ -239,23 +240,19 @@ t.test("A page of the list reads few statements besides its own, whatever the pl
     select tenant_id, party_id, '2025-05-01' from core.party where party_id > 1000;
     insert into core.statement
     select p.tenant_id, p.party_id, '2025-01-01'::date + day, 1, true, now(), now(), 1, 'sha', 1, 1, 'sha'
-    from core.party p, generate_series(0, 119) day where p.party_id > 1000`);
-  const reads = countReads(dba);
-  const list = async (variant: "A" | "B", args: object) => {
-    const [tenant] = await dba.rows<{ id: number }>("select tenant_id as id from core.tenant where variant = $1", [
-      variant,
-    ]);
-    const call = { tenant_id: tenant!.id, variant, caller_id: variant === "A" ? 0 : 1_050, args };
-    const [answer] = await reads.rows<{ dates: string[]; next: string }>(
-      `select array(select json_array_elements(a.body::json -> 'reconciliations') ->> 'business_date') as dates,
-              a.body::json ->> 'next_cursor' as next
-       from api.list_reconciliations(jsonb_populate_record(null::core.call, $1::text::jsonb)) a`,
-      [JSON.stringify(call)],
-    );
-    return { ...answer!, rows: reads.takeRows()["api.list_reconciliations"]! };
-  };
+    from core.party p, generate_series(0, 119) day where p.party_id > 1000 or p.external_id = 'pty_dist'`);
   for (const known of ["nothing", "everything"]) {
     if (known === "everything") await dba.run("analyze");
+    const gates = { A: await openGate(t, world, "ak_a"), B: await openGate(t, world, "ak_dist") };
+    const list = async (variant: "A" | "B", args: object) => {
+      const call = { operation: "list_reconciliations", args, body_hash: null };
+      const { answer, reads } = await gates[variant].count(call, true);
+      const { reconciliations, next_cursor } = JSON.parse(answer.body) as {
+        reconciliations: { business_date: string }[];
+        next_cursor: string;
+      };
+      return { dates: reconciliations.map((one) => one.business_date), next: next_cursor, rows: reads.rows };
+    };
     for (const [cursor, first, second] of [
       [undefined, "2025-01-01", "2025-01-02"],
       ["2025-02-28", "2025-03-01", "2025-03-02"],
@@ -280,6 +277,7 @@ const pages: Record<"a" | "b", [accessKey: string, args: object, count: number][
     ["ak_a", { status: "PENDING" }, 5],
     ["ak_a", { template: "tpl_fixed" }, 5],
     ["ak_a", { template: "tpl_percent" }, 0],
+    ["ak_a", { template: "tpl_percent", status: "COMPLETED" }, 0],
     ["ak_a_stranger", {}, 0],
   ],
   b: [
@@ -287,12 +285,15 @@ const pages: Record<"a" | "b", [accessKey: string, args: object, count: number][
     ["ak_maker", { status: "ALLOCATED" }, 5],
     ["ak_maker", { status: "COMPLETED" }, 5],
     ["ak_maker", { template: "tpl_b" }, 5],
+    ["ak_maker", { template: "tpl_b", status: "PENDING" }, 5],
     ["ak_maker", { template: "tpl_none" }, 0],
     ["ak_dist", {}, 5],
     ["ak_dist", { template: "tpl_b" }, 5],
     ["ak_shop", {}, 2],
     ["ak_shop", { template: "tpl_b", status: "ALLOCATED" }, 2],
+    ["ak_shop", { template: "tpl_b", status: "PENDING" }, 0],
     ["ak_other", {}, 0],
+    ["ak_other", { status: "COMPLETED" }, 0],
     ["ak_other", { template: "tpl_b" }, 0],
   ],
 };

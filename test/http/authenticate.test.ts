@@ -7,6 +7,7 @@ import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
 import type { CredentialRow } from "../../src/gate/gate.ts";
 import { createAuthenticator } from "../../src/http/authenticate.ts";
+import { fits } from "../support/fits.ts";
 
 const keys = parseMasterKeys(Buffer.alloc(32, 1).toString("base64"));
 const startedAt = 1_800_000_000_000;
@@ -50,7 +51,7 @@ function start(secrets: Record<string, string>) {
 t.test("a signed request has its credential, which is looked up once and then remembered for 3 s", async (t) => {
   const { clock, asked, send } = start({ ak_a: "secret one" });
   const { credential, nonce } = await send("ak_a", "secret one");
-  t.strictSame(credential, { accessKey: "ak_a", tenantId: 7, credentialId: 8, variant: "B", secret: "secret one" });
+  fits(t, credential, { accessKey: "ak_a", tenantId: 7, credentialId: 8, variant: "B", secret: "secret one" });
   t.match(nonce, /^[0-9a-f]{24}$/);
   clock.uptime += 2_999;
   await send("ak_a", "secret one");

@@ -128,6 +128,10 @@ t.test(
       t.not(hash(other), plain, other);
     }
     t.equal(canonicalJson({ b: undefined, a: [null, { d: 1, c: "ü" }] }), '{"a":[null,{"c":"ü","d":1}]}');
+    for (let code = 0; code < 256; code += 1) {
+      const text = `a${String.fromCharCode(code)}`;
+      t.equal(canonicalJson({ [text]: text }), JSON.stringify({ [text]: text }), `character ${code}`);
+    }
   },
 );
 

@@ -86,12 +86,12 @@ export function launch(t: Teardown, name: string, options: SpawnOptions): Launch
   };
 }
 
-// What the npm script executes. The service is `bin/coupon`, in its folder; our tools are `node FILE`.
+// What the npm script executes, or a file. The service is `bin/coupon`, in its folder; our tools are `node FILE`.
 function commandOf(folder: string, name: string): string[] {
   const { scripts } = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as {
     scripts: Record<string, string>;
   };
-  const [, file, ...args] = scripts[name]!.split(" ");
+  const [, file, ...args] = (scripts[name] ?? `exec node ${name}`).split(" ");
   return [file === "node" ? process.execPath : path.join(folder, file!), ...args];
 }
 

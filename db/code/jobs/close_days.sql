@@ -5,12 +5,12 @@
 -- Closes nothing while the sequencer still has to process a settled event, because that event may
 -- belong to a day that is over. Leaves out distributors that are stuck: jobs.try_stuck_work tries
 -- them. A distributor whose time zone the server does not know counts as due, so that this step
--- finds it.
+-- finds it. Without bitmap scans, waiting events are read in order, up to the limit, not sorted.
 create or replace function jobs.close_days(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_material = off as $$
+set enable_material = off set enable_bitmapscan = off as $$
 declare
   v_now   timestamptz := clock_timestamp();
   v_day   record;

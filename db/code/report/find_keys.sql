@@ -3,7 +3,8 @@
 -- key, and so have a reversal and its entry. The entry is also the event. This is security definer,
 -- because readers of reports call it and may read no table.
 create or replace function report.find_keys(p_id text) returns uuid[]
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   v_prefix       text := substring(p_id from '^(cpn|red|rvs|led|evt)_');
   v_key          uuid := rules.parse_id(v_prefix, p_id);

@@ -1,15 +1,18 @@
 // What a benchmark works on: a database with the tenant of the benchmarks, and `serve` and `work` in front of it, each
-// a process as in production.
+// a process as in production. Only programs and HTTP touch the database at first, so that it may be that of another
+// build.
+import { randomBytes } from "node:crypto";
 import type { Address } from "../../../src/config/database-address.ts";
+import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
-import { migrate } from "../../../src/migration/migrate.ts";
-import type { Caller } from "../../support/caller.ts";
+import { createCaller, type Caller } from "../../support/caller.ts";
+import { closeIdleConnections, createClient } from "../../support/client.ts";
+import { root } from "../../support/copy.ts";
 import { addressOf, asAdmin, readRun } from "../../support/database.ts";
-import { leaveUnchecked } from "../../support/described-answers.ts";
+import { leaveUnchecked, noteCredentials } from "../../support/described-answers.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { startLoggedProgram } from "../../support/logged-program.ts";
-import { environmentOf } from "../../support/program.ts";
-import { scenario } from "../../support/scenario.ts";
+import { environmentOf, runProgram, type Database } from "../../support/program.ts";
 import { sequenceEvents } from "../../support/sequence-events.ts";
 import { readAddress } from "../../support/server.ts";
 import { makeTemporaryFolder, removeFolder } from "../../support/temporary-folder.ts";
@@ -20,7 +23,14 @@ import { waitUntil } from "../../support/wait-until.ts";
 /** `address` names any database of the server. `folder` is for logs and other files of the run. */
 export type Server = { address: Address; folder: string; stop(): Promise<void> };
 /** What a bench gets. `open` returns an environment that the benches of a run share. */
-export type Run = { server: Server; open: () => Promise<Environment>; size: number; rounds: number };
+export type Run = {
+  server: Server;
+  open: () => Promise<Environment>;
+  size: number;
+  rounds: number;
+  /** The checkout of another build, to compare with. */
+  against?: string | undefined;
+};
 export type Environment = Awaited<ReturnType<typeof openEnvironment>>;
 export type Subscriber = { id: string; url: string; secret: string };
 
@@ -50,25 +60,34 @@ export const withinMs = isInTest() ? 120_000 : 1_800_000;
 
 let databases = 0;
 
-/** In a test, a clone of the template of the run, which is migrated already. */
-export async function createDatabase({ address }: Pick<Server, "address">) {
+/**
+ * A database that the build in `folder` has migrated. In a test, a clone of the template of the run, which is migrated
+ * already.
+ */
+export async function createDatabase({ address: server }: Pick<Server, "address">, folder = root) {
   const name = `coupon_bench_${Date.now().toString(36)}_${(databases += 1)}`;
   const from = isInTest() ? `"${readRun().template}" strategy file_copy` : "template0 encoding 'UTF8'";
-  await asAdmin(address, (admin) => admin.rows(`create database "${name}" template ${from}`));
-  const drop = () => asAdmin(address, (admin) => admin.rows(`drop database "${name}" with (force)`));
-  await migrate(addressOf(address, name));
-  return { address: addressOf(address, name), drop };
+  await asAdmin(server, (admin) => admin.rows(`create database "${name}" template ${from}`));
+  const drop = () => asAdmin(server, (admin) => admin.rows(`drop database "${name}" with (force)`));
+  const address = addressOf(server, name);
+  const masterKeyText = randomBytes(32).toString("base64");
+  await runCommand("migrate", { folder, on: { address, masterKeyText } });
+  return { address, masterKeyText, drop };
 }
 
-export async function openEnvironment(server: Pick<Server, "address" | "folder">) {
-  const { address, drop } = await createDatabase(server);
+type CommandOptions = { folder: string; on: Database; args?: string[]; input?: string };
+
+async function runCommand(name: string, { folder, on, ...options }: CommandOptions): Promise<void> {
+  const { code, stderr } = await runProgram(name, { folder, env: environmentOf(on), ...options });
+  if (code !== 0) throw new Error(`${name} in ${folder}: ${stderr}`);
+}
+
+/** `folder` is the checkout of the build that runs. */
+export async function openEnvironment(server: Pick<Server, "address" | "folder">, folder = root) {
+  const { drop, ...on } = await createDatabase(server, folder);
+  const { address, masterKeyText } = on;
   const database = connect(address, { name: "coupon bench", max: 2 });
-  const ends: (() => unknown)[] = [];
-  const world = await scenario(
-    { teardown: (end: () => unknown) => void ends.push(end) },
-    { file: null, on: { address } },
-  );
-  const start = (name: "serve" | "work") => startLoggedProgram(name, server.folder, environmentOf(world));
+  const start = (name: "serve" | "work") => startLoggedProgram(name, server.folder, environmentOf(on), folder);
   const serve = await start("serve");
   if (!isInTest()) leaveUnchecked(serve.url, "all");
   let work = await start("work");
@@ -80,31 +99,37 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
   };
   const untilCaughtUp = () => until("the feed to catch up", "feed_waiting = 0 as done from jobs.read_metrics()");
 
+  async function apply(file: ReturnType<typeof describeTenant>): Promise<void> {
+    noteCredentials(file);
+    await runCommand("apply", { folder, on, args: ["-"], input: JSON.stringify(file) });
+  }
+
   async function stop(): Promise<void> {
+    closeIdleConnections();
     await Promise.all([serve.stop(), work.stop()]);
-    for (const end of ends.reverse()) await end();
     await database.end();
   }
 
-  await world.apply(describeTenant());
+  await apply(describeTenant());
   const [caller] = await database.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential($1)",
     [accessKey],
   );
+  const signer = { accessKey, secret: secretOf(accessKey) };
 
   return {
     address,
-    keys: world.keys,
+    keys: parseMasterKeys(masterKeyText),
     database,
     url: serve.url,
-    credential: { accessKey, secret: secretOf(accessKey) },
+    credential: signer,
     tenantId: caller!.tenant_id,
     credentialId: caller!.credential_id,
     pids: () => ({ serve: serve.pid, work: work.pid }),
     until,
     untilCaughtUp,
-    ...createBatches(world.as(accessKey), until),
-    subscribe: (subscribers: Subscriber[]) => world.apply(describeTenant(subscribers)),
+    ...createBatches(createCaller(createClient({ url: serve.url, ...signer }), merchants[0]!), until),
+    subscribe: (subscribers: Subscriber[]) => apply(describeTenant(subscribers)),
     async restartWorker(meanwhile: () => Promise<void>): Promise<void> {
       await work.stop();
       await meanwhile();

@@ -10,7 +10,7 @@ import type { Coupon } from "./coupons.ts";
 import type { Environment } from "./environment.ts";
 import { openPacer, sharedNow } from "./pacer.ts";
 
-type LoadOptions = { connections: number; perSecond?: number };
+export type LoadOptions = { connections: number; perSecond?: number };
 type Job = LoadOptions & Pick<Environment, "url" | "credential"> & { bodies: string[] };
 /** Latencies in milliseconds, one for each redemption. */
 export type Load = { seconds: number; latencies: Float64Array };
@@ -29,9 +29,9 @@ export function openLoader() {
   }
   return {
     /** Resolves when all requests are signed; calling the returned function sends them. */
-    async prepare({ url, credential }: Environment, coupons: Coupon[], options: LoadOptions) {
+    async prepare({ url, credential }: Environment, coupons: Coupon[], { connections, perSecond }: LoadOptions) {
       const bodies = coupons.map(({ body }) => JSON.stringify(body));
-      await ask({ url, credential, bodies, ...options });
+      await ask({ url, credential, bodies, connections, ...(perSecond !== undefined && { perSecond }) });
       return () => ask<Load>("go");
     },
     end: () => thread.terminate(),

@@ -1,147 +1,153 @@
-// redemptions: rate, latency and costs of redemptions over HTTP, beside the floor: what this machine and PostgreSQL can
-// do at best. The rounds of all rows alternate, so that other load on the machine affects all of them, and each figure
-// is the median of its rounds. Costs include the sequencer: they are read when a round's events are in the feed.
-import { execFile } from "node:child_process";
-import { globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+// redemptions: rate, latency and costs of redemptions over HTTP, beside what a user would compare them with: the floor,
+// which is what this machine and PostgreSQL can do at best, a careful service written by hand, and another build. The
+// rounds of all rows alternate, so that other load on the machine affects all of them. Each figure is the median of its
+// rounds, and a ratio is the median of the ratios of each round. Costs include the sequencer: they are read when a
+// round's events are in the feed.
+import { readFileSync } from "node:fs";
 import path from "node:path";
-import { promisify } from "node:util";
 import { formatUrl } from "../../../src/config/database-address.ts";
+import { subKeysOf } from "../../../src/crypto/keys.ts";
 import { openSession } from "../../../src/database/connect.ts";
-import { findToolFolders } from "../../support/postgres-tools.ts";
-import { openPool } from "./coupons.ts";
-import { settle, type Environment, type Run } from "./environment.ts";
-import { openLoader, type Load } from "./load.ts";
+import { startLoggedProgram } from "../../support/logged-program.ts";
+import { openPool, type Pool } from "./coupons.ts";
+import { openEnvironment, settle, type Environment, type Run, type Server } from "./environment.ts";
+import { openFloors } from "./floor.ts";
+import { openLoader, type Load, type LoadOptions } from "./load.ts";
 import { costsSince, median, quantile, readCosts, type Costs, type Row } from "./measure.ts";
 
-type Program = { connections: number; isFloor?: boolean; perSecond?: number; share: number };
-/** Sends so many calls of the floor. */
-type Floor = (connections: number, count: number) => Promise<Load>;
-type Round = Load & { costs: Costs };
-
-// share: of the size, what a round sends. So all rounds take about four seconds.
-const programs: Record<string, Program> = {
-  "floor, 64 connections": { connections: 64, isFloor: true, share: 3.2 },
-  "floor, 8 connections": { connections: 8, isFloor: true, share: 2.4 },
-  "floor, one connection": { connections: 1, isFloor: true, share: 0.56 },
-  "HTTP, 64 connections": { connections: 64, share: 1 },
-  "HTTP, 8 connections": { connections: 8, share: 0.4 },
-  "HTTP, one connection": { connections: 1, share: 0.12 },
-  "HTTP, a fixed 500/s": { connections: 64, perSecond: 500, share: 0.08 },
+type Kind = "HTTP" | "other build" | "hand-written" | "floor" | "floor of 30";
+type Program = LoadOptions & { kind: Kind; count: number };
+type Side = {
+  environment: Environment;
+  /** Resolves when so many calls are ready; calling the returned function sends them. */
+  prepare(count: number, options: LoadOptions): Promise<() => Promise<Load>>;
+  end?(): Promise<unknown>;
 };
+type Round = Load & { costs: Costs };
+type Measured = { program: Program; rounds: Round[] };
 
-export async function benchRedemptions({ open, server, size, rounds }: Run): Promise<Row[]> {
-  const environment = await open();
-  const pool = await openPool(environment, size * 5);
-  const loader = openLoader();
-  const floor = await openFloor(environment, server.folder, size);
-  const measured = Object.entries(programs)
-    .filter(([, { isFloor }]) => !isFloor || floor !== null)
-    .map(([name, program]) => ({ name, program, rounds: [] as Round[] }));
+// Of the size, what a round sends, by the number of connections. So all rounds take about four seconds.
+const shares: Record<Kind, Record<number, number>> = {
+  HTTP: { 64: 1, 16: 0.6, 8: 0.4, 4: 0.24, 1: 0.12 },
+  "other build": { 64: 1, 16: 0.6, 8: 0.4, 4: 0.24, 1: 0.12 },
+  "hand-written": { 64: 0.4, 8: 0.36, 1: 0.12 },
+  floor: { 64: 3.2, 8: 2.4, 1: 0.56 },
+  "floor of 30": { 64: 8 },
+};
+const usualConnections = [64, 8, 1];
+const fixedRate = { connections: 64, perSecond: 500, share: 0.08 };
 
-  const prepare = async ({ isFloor, share, ...options }: Program): Promise<() => Promise<Load>> => {
-    const count = Math.ceil(size * share);
-    if (isFloor) return () => floor!(options.connections, count);
-    return loader.prepare(environment, await pool.draw(count), options);
-  };
+export async function benchRedemptions({ open, server, size, rounds, against }: Run): Promise<Row[]> {
   // Plans for empty tables are bad, and the first change of a page after a checkpoint logs the whole page. So a warm-up
   // round comes before fresh statistics and a checkpoint, and another one after them. A single round comes alone, for
   // it only shows that the bench works.
-  for (let number = rounds === 1 ? 1 : -1; number <= rounds; number += 1) {
-    if (number === 0) await settle(environment);
+  const firstRound = rounds === 1 ? 1 : -1;
+  const all = listPrograms(size, against !== undefined);
+  const ofRound = all.filter(({ kind }) => kind === "HTTP" || kind === "hand-written");
+  const needed = ofRound.reduce((sum, { count }) => sum + count, 0) * (rounds + 1 - firstRound);
+  const sides = await openSides(await open(), { server, size, against, needed });
+  const measured = all
+    .filter(({ kind }) => sides[kind] !== undefined)
+    .map((program): Measured => ({ program, rounds: [] }));
+
+  for (let number = firstRound; number <= rounds; number += 1) {
+    if (number === 0) for (const side of [sides.HTTP, sides["other build"]]) if (side) await settle(side.environment);
     for (const { program, rounds } of measured) {
-      const round = await runRound(environment, await prepare(program));
+      const round = await runRound(sides[program.kind]!, program);
       if (number > 0) rounds.push(round);
     }
   }
-  await loader.end();
-
-  const floors = new Map<number, number>();
-  for (const { program, rounds } of measured) if (program.isFloor) floors.set(program.connections, rateOf(rounds));
-  return measured.map(({ name, program, rounds }) => {
-    const floorRate = program.perSecond === undefined ? floors.get(program.connections) : undefined;
-    return describe(name, rounds, floorRate);
-  });
+  for (const { end } of Object.values(sides)) await end?.();
+  return measured.map((row) => describe(row, measured));
 }
 
-async function runRound(environment: Environment, start: () => Promise<Load>): Promise<Round> {
+/** Programs with the same number of connections follow each other, because they are compared. */
+function listPrograms(size: number, hasOtherBuild: boolean): Program[] {
+  const connections = hasOtherBuild ? [64, 16, 8, 4, 1] : usualConnections;
+  const kinds = Object.keys(shares) as Kind[];
+  const { share, ...rate } = fixedRate;
+  const closed = connections.flatMap((connections) =>
+    kinds.flatMap((kind): Program[] => {
+      const share = shares[kind][connections];
+      return share === undefined ? [] : [{ kind, connections, count: Math.ceil(size * share) }];
+    }),
+  );
+  return [...closed, { kind: "HTTP", ...rate, count: Math.ceil(size * share) }];
+}
+
+type Sides = Partial<Record<Kind, Side>>;
+type SideOptions = Pick<Run, "server" | "size" | "against"> & { needed: number };
+
+/** `needed`: how many coupons each database gets. */
+async function openSides(environment: Environment, { server, size, against, needed }: SideOptions): Promise<Sides> {
+  const loader = openLoader();
+  const openService = (environment: Environment, pool: Pool): Side => ({
+    environment,
+    prepare: async (count, options) => loader.prepare(environment, await pool.draw(count), options),
+  });
+  const pool = await openPool(environment, needed);
+  const sides: Sides = { HTTP: { ...openService(environment, pool), end: loader.end } };
+  const handWritten = await startHandWritten(environment, server);
+  sides["hand-written"] = { ...openService(handWritten.environment, pool), end: handWritten.stop };
+  if (against !== undefined) {
+    const other = await openEnvironment(server, path.resolve(against));
+    sides["other build"] = { ...openService(other, await openPool(other, needed)), end: other.close };
+  }
+  for (const [kind, send] of Object.entries(await openFloors(environment, server.folder, size)))
+    sides[kind as Kind] = { environment, prepare: async (count, options) => () => send(options.connections, count) };
+  return sides;
+}
+
+/** It has tables of its own in the same database, with a copy of the coupons that are there. */
+export async function startHandWritten(environment: Environment, { folder }: Pick<Server, "folder">) {
+  const { address, keys, credential, credentialId, tenantId } = environment;
+  const session = openSession(address, { name: "coupon bench" });
+  await session.run(readFileSync(path.join(import.meta.dirname, "hand-written.sql"), "utf8"));
+  const row = [credential.accessKey, credentialId, tenantId, credential.secret];
+  await session.rows("insert into hand.credential values ($1, $2, $3, $4)", row);
+  await session.end();
+  const { tag, lookup } = subKeysOf(keys, keys.current);
+  const { url, pid, stop } = await startLoggedProgram("test/tools/bench/hand-written.ts", folder, {
+    DATABASE_URL: formatUrl(address),
+    TAG_KEY: tag.export().toString("base64"),
+    LOOKUP_KEY: lookup.export().toString("base64"),
+  });
+  return { environment: { ...environment, url, pids: () => ({ ...environment.pids(), serve: pid }) }, stop };
+}
+
+async function runRound({ environment, prepare }: Side, { count, ...options }: Program): Promise<Round> {
+  const start = await prepare(count, options);
   const before = await readCosts(environment);
   const load = await start();
   await environment.untilCaughtUp();
   return { ...load, costs: costsSince(before, await readCosts(environment)) };
 }
 
-const rateOf = (rounds: Round[]): number => median(rounds.map(({ latencies, seconds }) => latencies.length / seconds));
+const rateOf = ({ latencies, seconds }: Load): number => latencies.length / seconds;
 
-function describe(name: string, rounds: Round[], floorRate = NaN): Row {
-  const of = (read: (round: Round) => number) => median(rounds.map(read));
+function describe({ program, rounds }: Measured, all: Measured[]): Row {
+  const of = (read: (round: Round, index: number) => number) => median(rounds.map(read));
   const ofCosts = (read: (costs: Costs) => number) => of(({ costs, latencies }) => read(costs) / latencies.length);
+  const { kind, connections, perSecond } = program;
+  /** Of the same number of connections. */
+  const ratioTo = (other: Kind): number => {
+    const found = all.find(({ program }) => program.kind === other && program.connections === connections);
+    if (found === undefined || kind !== "HTTP" || perSecond !== undefined) return NaN;
+    return of((round, index) => rateOf(round) / rateOf(found.rounds[index]!));
+  };
+  const load = connections === 1 ? "one connection" : `${connections} connections`;
   return {
-    name,
-    "calls/s": rateOf(rounds),
-    "of the floor": rateOf(rounds) / floorRate,
+    name: `${kind}, ${perSecond === undefined ? load : `a fixed ${perSecond}/s`}`,
+    "calls/s": of(rateOf),
+    "of the floor": ratioTo("floor"),
+    "of the floor of 30": ratioTo("floor of 30"),
+    "of hand-written": ratioTo("hand-written"),
+    "of the other build": ratioTo("other build"),
     "p50 ms": of(({ latencies }) => quantile(latencies, 0.5)),
     "p99 ms": of(({ latencies }) => quantile(latencies, 0.99)),
     "log, bytes": ofCosts(({ walBytes }) => walBytes),
     "CPU, µs": ofCosts(({ postgres, serve, work }) => (postgres + serve + work) * 1e6),
-    "of it serve, µs": ofCosts(({ serve }) => serve * 1e6),
+    "of it database, µs": ofCosts(({ postgres }) => postgres * 1e6),
+    "of it service, µs": ofCosts(({ serve }) => serve * 1e6),
   };
-}
-
-/**
- * The floor of a redemption: one call of a function updates a row and inserts a row, and its commit waits for the disk.
- * pgbench sends the calls; without it the floor is null.
- */
-async function openFloor(environment: Environment, folder: string, rows: number): Promise<Floor | null> {
-  const [toolFolder] = findToolFolders("pgbench");
-  if (toolFolder === undefined) {
-    console.log("pgbench is missing, so the floor is left out");
-    return null;
-  }
-  await makeTables(environment, rows);
-  const [script, log] = [path.join(folder, "floor.sql"), path.join(folder, "floor.log")];
-  writeFileSync(script, `select floor.move(1 + floor(random() * ${rows})::int);\n`);
-
-  return async (connections, count) => {
-    const each = Math.ceil(count / connections);
-    const args = ["-n", "-M", "prepared", "-c", connections, "-j", Math.min(2, connections), "-t", each, "-f", script];
-    const { stdout } = await promisify(execFile)(
-      path.join(toolFolder, "pgbench"),
-      [...args.map(String), "--log", `--log-prefix=${log}`, formatUrl(environment.address)],
-      { env: { PATH: process.env["PATH"], PGOPTIONS: "-c role=coupon_api -c jit=off" } },
-    );
-    const perSecond = Number(/tps = ([\d.]+) \(without/.exec(stdout)?.[1]);
-    // A line of the log: client, transaction, microseconds and more.
-    const logs = globSync(`${log}*`);
-    const lines = logs.flatMap((file) => readFileSync(file, "utf8").trimEnd().split("\n"));
-    for (const file of logs) rmSync(file);
-    if (!(perSecond > 0) || lines.length !== each * connections) throw new Error(`pgbench: ${stdout}`);
-    const latencies = Float64Array.from(lines, (line) => Number(line.split(" ")[2]) / 1_000);
-    await environment.until(
-      "the sessions of pgbench to end",
-      "count(*) = 0 as done from pg_stat_activity where application_name = 'pgbench' and datname = current_database()",
-    );
-    return { seconds: latencies.length / perSecond, latencies };
-  };
-}
-
-async function makeTables({ address }: Environment, rows: number): Promise<void> {
-  const session = openSession(address, { name: "coupon bench" });
-  await session.run(`
-    create schema floor;
-    create table floor.stock (
-      id int primary key, changes int not null, changed_at timestamptz not null, filler text not null)
-      with (fillfactor = 85);
-    create table floor.movement (
-      movement_id bigint primary key generated always as identity, id int not null, moved_at timestamptz not null);
-    insert into floor.stock select n, 0, now(), repeat('x', 60) from generate_series(1, ${rows}) n;
-    create function floor.move(p_id int) returns int language plpgsql as $$
-    begin
-      update floor.stock s set changes = s.changes + 1, changed_at = clock_timestamp() where s.id = p_id;
-      insert into floor.movement (id, moved_at) values (p_id, clock_timestamp());
-      return p_id;
-    end
-    $$;
-    grant usage on schema floor to coupon_api;
-    grant select, insert, update on all tables in schema floor to coupon_api`);
-  await session.end();
 }

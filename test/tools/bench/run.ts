@@ -50,9 +50,9 @@ const names = Object.keys(benches);
 const usual = names.filter((name) => benches[name]!.byName === undefined);
 const others = names.flatMap((name) => (usual.includes(name) ? [] : [`${name} (${benches[name]!.byName})`]));
 
-type Options = { rounds: number; size: number | undefined; small: boolean };
+type Options = { rounds: number; size: number | undefined; small: boolean; against: string | undefined };
 
-async function measure(chosen: string[], { rounds, size, small }: Options): Promise<void> {
+async function measure(chosen: string[], { rounds, size, small, against }: Options): Promise<void> {
   const server = await startServer(process.env["BENCH_DATABASE_URL"]?.trim() || undefined);
   let ending: Promise<void> | undefined;
   const end = () => (ending ??= stopLoggedPrograms().then(server.stop));
@@ -63,7 +63,8 @@ async function measure(chosen: string[], { rounds, size, small }: Options): Prom
     const open = async () => (environment ??= await openEnvironment(server));
     for (const name of chosen) {
       const bench = benches[name]!;
-      const run = { server, open, size: size ?? (small ? bench.small : bench.size), rounds: small ? 1 : rounds };
+      const amount = size ?? (small ? bench.small : bench.size);
+      const run = { server, open, size: amount, rounds: small ? 1 : rounds, against };
       printTable(`${name} (${bench.unit}: ${run.size}, rounds: ${run.rounds})`, await bench.measure(run));
     }
     await environment?.close();
@@ -102,13 +103,21 @@ const command = defineCommand({
       about: "measured rounds of each program, of which the median counts",
     },
     size: { type: "count", value: "N", about: "how much is measured, of one bench; the title of its table says what" },
+    against: {
+      type: "text",
+      value: "DIR",
+      about: "a checkout of another revision, with its packages, that redemptions are compared with",
+    },
     small: { type: "switch", about: "one round of the smallest size, only to see that the benches work" },
   },
   settings: { BENCH_DATABASE_URL: "an existing server, with a superuser's login (an embedded server for this run)" },
-  examples: ["redemptions", "scale --size 1000000", "--small"],
+  examples: ["redemptions", "redemptions --against ../before", "scale --size 1000000", "--small"],
   exitCodes: "0 done, 1 a wrong answer, a broken invariant or a missing tool",
-  refuse: ({ words, flags }) =>
-    flags.size !== undefined && words.name.length !== 1 ? "--size needs the name of one bench" : null,
+  refuse: ({ words: { name }, flags: { size, against } }) => {
+    if (size !== undefined && name.length !== 1) return "--size needs the name of one bench";
+    const isCompared = name.length === 0 || name.includes("redemptions");
+    return against !== undefined && !isCompared ? "--against is for redemptions" : null;
+  },
   run: ({ words, flags }) => measure(words.name.length === 0 ? usual : words.name, flags),
 });
 

@@ -1,6 +1,6 @@
 -- The newest p_limit batches before p_before that the caller may list, and maybe some older ones.
--- Each branch reads one index from its end: batches that are not released (the few of the tenant),
--- those of a template, of a tenant, or of a party. All batches of a template have the same maker.
+-- Each branch reads one index from its end: batches that are not released, those of a template, of
+-- a tenant, or of a party. All batches of a template have the same maker.
 --
 -- Rows are compared and ordered by all columns of the index that a branch is for, and never sorted,
 -- so only that index can be read. With a plain tenant_id = … order by batch_id, the planner expects
@@ -27,14 +27,8 @@ begin
   if p_status in ('PENDING', 'COMPLETED') then
     return query
     select b.*
-    from core.batch b
-    where (b.tenant_id, b.status, b.batch_id) < (v_tenant_id, p_status, p_before)
-      and (b.tenant_id, b.status, b.batch_id) >= (v_tenant_id, p_status, 0)
-      and b.status <> 'ALLOCATED'
-      and (v_party_id is null or b.maker_id = v_party_id)
-      and (p_template is null or b.template_id = v_template.template_id)
-    order by b.tenant_id desc, b.status desc, b.batch_id desc
-    limit p_limit;
+    from rules.list_unreleased_batches(
+      v_tenant_id, v_party_id, p_status, v_template, p_before, p_limit) b;
   elsif p_template is not null and coalesce(v_template.maker_id = v_party_id, true) then
     return query
     select b.*

@@ -1,5 +1,7 @@
 -- Makes coupons of a batch VOIDED and writes a voiding and an event for each. The caller holds
 -- their rows. Without a merchant: an administrator or the recall of the batch.
+--
+-- No index can serve `is not distinct from`, so the planner cannot read all coupons of the tenant.
 create or replace function rules.write_voidings(
   p_batch core.batch, p_coupons uuid[], p_merchant_id int, p_caller_id int, p_reason text,
   p_voided_at timestamptz)
@@ -14,7 +16,7 @@ begin
     from unnest(p_coupons) u (coupon_id))
   update core.coupon c
   set status = 'VOIDED'
-  where c.tenant_id = p_batch.tenant_id and c.coupon_id = any (p_coupons);
+  where c.coupon_id = any (p_coupons) and c.tenant_id is not distinct from p_batch.tenant_id;
   insert into core.event
     (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
   select p_batch.tenant_id, rules.make_id(), 'coupon.voided', p_batch.distributor_id, u.coupon_id,
