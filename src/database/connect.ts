@@ -1,6 +1,8 @@
 // The only file that knows the driver (postgres.js). It works around the driver's surprises:
-// - By default it sends the next statement before the last one is answered. We send one at a time (max_pipeline 0), so
-//   that no call waits behind another call's row lock, and a stray BEGIN fails at once.
+// - By default it sends any number of statements before the first is answered. We send one at a time, so that no call
+//   waits behind another call's row lock, and two where the caller asks for it (`pipe` in types.ts).
+// - It repeats a statement whose plan is outdated, and then takes the answer of the statement behind it for the
+//   repeated one's. So it may not repeat a statement in a pipe; pool.ts does.
 // - Its pool rotates through the connections. We give each connection a driver instance and pool them in pool.ts.
 // - It has no query deadline. statement_timeout bounds the server; callers bound the rest.
 // - Its end() may never return, so ours has a deadline.
@@ -16,14 +18,18 @@ import { readTls, withoutTls } from "./tls.ts";
 import type { Database, Options, Session } from "./types.ts";
 
 const endDeadlineMs = 3_000;
+// Where the server finds that a prepared statement is gone, or that its columns have changed.
+const outdated = new Set(["FetchPreparedStatement", "RevalidateCachedQuery"]);
 
 /** Opens up to `max` connections (10 by default), each when it is first needed. */
 export function connect(address: Address, options: Options): Database {
   return createPool({
     max: options.max ?? 10,
-    // equivalent mutant (literal 1): the pool gives each driver one statement at a time
-    open: (onLost) => wrap(open(address, options, { max: 1, onclose: onLost })),
+    // max_pipeline counts the statements that wait for the first one's answer. With 1, the driver would send the next
+    // only after both are answered.
+    open: (onLost) => wrap(open(address, options, { max: 1, max_pipeline: 2, onclose: onLost })),
     // The driver keeps the error of a lost connection and would fail the next statement with it.
+    isOutdated: (error) => error instanceof postgres.PostgresError && outdated.has(error.routine ?? ""),
     isSpent: (error) => /CONNECTION_CLOSED|ECONNRESET|EPIPE/.test(String((error as { code?: unknown }).code)),
   });
 }
@@ -105,8 +111,12 @@ function wrap(sql: postgres.Sql): Database {
   // Without `simple: false`, which the driver's types lack, a statement without parameters is not prepared.
   const prepared = { prepare: true, simple: false } as postgres.UnsafeQueryOptions;
   return {
-    async rows<T>(text: string, params: readonly unknown[] = []) {
-      return (await sql.unsafe(text, toParams(params), prepared)) as unknown as T[];
+    async rows<T>(text: string, params: readonly unknown[] = [], pipe?: object) {
+      // The driver repeats only what it calls prepared.
+      const onexecute = () => Object.assign(query, { prepared: false });
+      const options = pipe === undefined ? prepared : ({ ...prepared, onexecute } as postgres.UnsafeQueryOptions);
+      const query = sql.unsafe(text, toParams(params), options);
+      return (await query) as unknown as T[];
     },
     async end() {
       const ending = sql.end({ timeout: endDeadlineMs / 1_000 });
@@ -119,7 +129,7 @@ function wrap(sql: postgres.Sql): Database {
 function open(address: Address, options: Options, more: object): postgres.Sql {
   const { name, role, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = options;
   const all = {
-    // equivalent mutant (literal): the pool gives each driver one statement at a time
+    // equivalent mutant (literal): sessions send one statement at a time
     max_pipeline: 0,
     connect_timeout: 5,
     // equivalent mutant (literal): we list the array types that we read

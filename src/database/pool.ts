@@ -3,7 +3,8 @@
 // returned last, and takes a lost connection only when no other is idle. When all are busy, statements wait in a queue.
 import type { Database } from "./types.ts";
 
-type Slot = { database: Database; isLost: boolean };
+// pipe: of the statements that it runs now.
+type Slot = { database: Database; isLost: boolean; running: number; pipe: object | undefined };
 
 type Parts = {
   max: number;
@@ -11,20 +12,23 @@ type Parts = {
   open: (onLost: () => void) => Database;
   /** Whether a statement failed because its connection was lost. Its driver is then replaced. */
   isSpent: (error: unknown) => boolean;
+  /** Whether a statement failed because it was prepared before its objects changed. It has had no effect. */
+  isOutdated: (error: unknown) => boolean;
 };
 
 export function createPool(parts: Parts): Database {
   const slots = createSlots(parts);
   return {
-    async rows<T>(text: string, params?: readonly unknown[]) {
-      const slot = slots.take() ?? (await slots.wait());
+    async rows<T>(text: string, params?: readonly unknown[], pipe?: object) {
+      const slot = slots.ofPipe(pipe) ?? slots.take() ?? (await slots.wait());
+      slot.running += 1;
+      slot.pipe = pipe;
+      const run = () => slots.run(slot, (database) => database.rows<T>(text, params, pipe));
       try {
-        const rows = await slot.database.rows<T>(text, params);
-        slot.isLost = false;
-        return rows;
+        return await run();
       } catch (error) {
-        slots.replaceIfSpent(slot, error);
-        throw error;
+        if (!parts.isOutdated(error)) throw error;
+        return await run();
       } finally {
         slots.release(slot);
       }
@@ -34,8 +38,8 @@ export function createPool(parts: Parts): Database {
 }
 
 // A slot is idle or busy. `waiting` holds statements only while no slot is idle.
-function createSlots({ max, open, isSpent }: Parts) {
-  const slots = Array.from({ length: max }, () => openIn({ isLost: false } as Slot));
+function createSlots({ max, open, isSpent, isOutdated }: Parts) {
+  const slots = Array.from({ length: max }, () => openIn({ isLost: false, running: 0 } as Slot));
   const idle = [...slots];
   const waiting: PromiseWithResolvers<Slot>[] = [];
   let isEnded = false;
@@ -52,18 +56,31 @@ function createSlots({ max, open, isSpent }: Parts) {
   }
 
   return {
+    ofPipe: (pipe?: object) => pipe && slots.find((slot) => slot.running > 0 && slot.pipe === pipe),
     take: (): Slot | undefined => idle.pop(),
     wait(): Promise<Slot> {
       const waiter = Promise.withResolvers<Slot>();
       waiting.push(waiter);
       return waiter.promise;
     },
-    replaceIfSpent(slot: Slot, error: unknown): void {
-      if (isEnded || !isSpent(error)) return;
-      void slot.database.end();
-      openIn(slot);
+    async run<T>(slot: Slot, work: (database: Database) => Promise<T>): Promise<T> {
+      const { database } = slot;
+      try {
+        const result = await work(database);
+        slot.isLost = false;
+        return result;
+      } catch (error) {
+        // The statement behind may have replaced it already.
+        if (!isEnded && slot.database === database && (isSpent(error) || isOutdated(error))) {
+          void database.end();
+          openIn(slot);
+        }
+        throw error;
+      }
     },
     release(slot: Slot): void {
+      slot.running -= 1;
+      if (slot.running > 0) return;
       const next = waiting.shift();
       if (next !== undefined) next.resolve(slot);
       else if (slot.isLost) idle.unshift(slot);

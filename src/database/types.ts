@@ -20,8 +20,11 @@ export interface Database {
    * Runs one prepared statement. int8 and numeric come back as strings, json and jsonb come back parsed: select
    * `…::text` where digits or key order matter. Pass JSON as text: `$1::text::jsonb`. A flat array is passed as it is
    * (`$1::text[]`, `$1::text[]::uuid[]`).
+   *
+   * Statements with the same `pipe` that run at the same time share a connection: the server begins one as soon as the
+   * one before has committed, while its answer is still on the way. At most two of a pipe may run.
    */
-  rows<T = Record<string, unknown>>(text: string, params?: readonly unknown[]): Promise<T[]>;
+  rows<T = Record<string, unknown>>(text: string, params?: readonly unknown[], pipe?: object): Promise<T[]>;
   end(): Promise<void>;
 }
 

@@ -17,11 +17,16 @@ import { Unavailable } from "../common/unavailable.ts";
 
 export type LaneName = (typeof laneNames)[number];
 const laneNames = ["quick", "lookup", "long", "patient", "bulk"] as const;
-/** The lane of a statement, and the tenant whose share it uses. */
-export type Place = { lane: LaneName; tenantId: TenantId };
+/**
+ * The lane of a statement, and the tenant whose share it uses. isBehind: it may use the connection of a statement of
+ * this tenant that runs.
+ */
+export type Place = { lane: LaneName; tenantId: TenantId; isBehind?: boolean };
 export type Connections = {
   /** Runs one statement. Rejects with Unavailable when trying again later may help. */
   rows<T>(place: Place, deadline: number, text: string, parameters: unknown[]): Promise<T[]>;
+  /** Sends a statement twice on one connection. The server begins the second as soon as the first has committed. */
+  twice<T>(place: Place, deadline: number, text: string): Promise<[T[], T[]]>;
   load(): Record<LaneName, LaneLoad>;
   /** Gives up all connections, with everything that runs on them or waits for them. Later statements use new ones. */
   reconnect(): void;
@@ -59,20 +64,30 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
     pools.replace(hung);
   }
 
+  type Work<T> = (database: Database, pipe: object) => Promise<T>;
+  async function run<T>({ lane, tenantId, isBehind }: Place, deadline: number, work: Work<T>): Promise<T> {
+    const current = pools.current();
+    try {
+      return await current.lanes[lane].run(
+        tenantId,
+        deadline,
+        (pipe) => work(current.database, pipe),
+        () => giveUp(current),
+        isBehind,
+      );
+    } catch (error) {
+      throw mayWorkLater(error) ? new Unavailable((error as Error).message, { cause: error }) : error;
+    }
+  }
+
   return {
-    async rows<T>({ lane, tenantId }: Place, deadline: number, text: string, parameters: unknown[]) {
-      const current = pools.current();
-      try {
-        return await current.lanes[lane].run(
-          tenantId,
-          deadline,
-          () => current.database.rows<T>(text, parameters),
-          () => giveUp(current),
-        );
-      } catch (error) {
-        throw mayWorkLater(error) ? new Unavailable((error as Error).message, { cause: error }) : error;
-      }
-    },
+    rows: <T>(place: Place, deadline: number, text: string, parameters: unknown[]) =>
+      run(place, deadline, (database, pipe) => database.rows<T>(text, parameters, pipe)),
+    twice: <T>(place: Place, deadline: number, text: string) =>
+      run(place, deadline, (database, pipe) => {
+        const send = () => database.rows<T>(text, [], pipe);
+        return Promise.all([send(), send()]);
+      }),
     load: () => byLane((name) => pools.current().lanes[name].load()),
     reconnect: () => giveUp(pools.current()),
     end: () => pools.current().database.end(),

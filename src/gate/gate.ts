@@ -6,7 +6,8 @@
 import { refuseSettings, refuseStandby } from "../database/session-settings.ts";
 import { readVersion, type Version } from "../database/read-version.ts";
 import type { Database } from "../database/types.ts";
-import { isCausedByStatement, isDiskFull, openConnections, type Connections, type LaneName } from "./connections.ts";
+import { createCommitTime } from "./commit-time.ts";
+import { isCausedByStatement, isDiskFull, openConnections, type Connections, type Place } from "./connections.ts";
 import type { Used } from "./credential-uses.ts";
 import { createDiskWatch } from "./disk-watch.ts";
 import { createGroups } from "./groups.ts";
@@ -122,6 +123,7 @@ type OutcomeRow = {
   is_replay: boolean;
 };
 
+type TenantPlace = Place & { tenantId: number };
 type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number; onGroup?: (size: number) => void };
 
 export function createGate(parts: GateParts): Gate & Upkeep {
@@ -129,19 +131,20 @@ export function createGate(parts: GateParts): Gate & Upkeep {
   const connections = openConnections({ connect, log, maxWaiting, hungAfterMs });
   const disk = createDiskWatch({ isDiskFull, log });
   const groups = createGroups<Call, Outcome | null>({
-    send: (tenantId, calls, deadline) => sendGroup("quick", tenantId, calls, deadline),
+    send: (tenantId, calls, deadline, isBehind) => sendGroup({ lane: "quick", tenantId, isBehind }, calls, deadline),
     isCausedByCall: isCausedByStatement,
+    areCommitsSlow: createCommitTime({ connections }).isSlow,
     largest: largestGroup,
     maxWaiting,
   });
 
-  async function send(lane: LaneName, tenantId: number, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
+  async function send(place: TenantPlace, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
     const rows = await disk.observe(
       connections.rows<OutcomeRow>(
-        { lane, tenantId },
+        place,
         deadline,
         "select ordinal, http_status, code, resource, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
-        [tenantId, JSON.stringify(calls), lane === "patient"],
+        [place.tenantId, JSON.stringify(calls), place.lane === "patient"],
       ),
     );
     if (rows.length !== calls.length)
@@ -151,9 +154,9 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     return outcomes;
   }
 
-  function sendGroup(lane: LaneName, tenantId: number, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
+  function sendGroup(place: TenantPlace, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
     onGroup?.(calls.length);
-    return send(lane, tenantId, calls, deadline);
+    return send(place, calls, deadline);
   }
 
   return {
@@ -165,10 +168,10 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     },
     async perform(tenantId, call, deadline, { hasOwnTransaction = false } = {}) {
       const first = hasOwnTransaction
-        ? (await sendGroup("long", tenantId, [call], deadline))[0]!
+        ? (await sendGroup({ lane: "long", tenantId }, [call], deadline))[0]!
         : await groups.run(tenantId, call, deadline);
       if (first !== null) return first;
-      const [second] = await send("patient", tenantId, [{ ...call, nonce: null }], deadline);
+      const [second] = await send({ lane: "patient", tenantId }, [{ ...call, nonce: null }], deadline);
       if (!second) throw new Unavailable("handed back twice");
       return second;
     },

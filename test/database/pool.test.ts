@@ -50,6 +50,40 @@ t.test("a failed statement returns its connection, and a connection lost in one 
   }
 });
 
+t.test("statements in a pipe share a connection, and one is sent while the one before runs", async (t) => {
+  const pipe = {};
+  const inPipe = (text: string) => pool.rows<{ pid: number }>(text, [], pipe);
+  const pid = "select pg_backend_pid() as pid";
+  const [first, beside, second] = await Promise.all([inPipe(nap), pidOf(nap), inPipe(pid)]);
+  t.equal(second[0]!.pid, first[0]!.pid);
+  t.not(beside, first[0]!.pid);
+  const [failed, after] = await Promise.allSettled([inPipe("select 1 / 0"), inPipe(pid)]);
+  fits(t, [failed.status, after.status], ["rejected", "fulfilled"], "each is a transaction of its own");
+
+  const lose = "select pg_terminate_backend(pg_backend_pid()) from pg_sleep(0.2)";
+  const [over, lost] = [inPipe(pid), inPipe(lose)];
+  const behind = over.then(() => inPipe(pid));
+  // What the driver has not sent gets another error.
+  const isSent = (error: { code: string }) => ["CONNECTION_CLOSED", "ECONNRESET"].includes(error.code);
+  t.strictSame(await Promise.all([lost.catch(isSent), behind.catch(isSent)]), [true, true]);
+  t.equal(new Set(await three()).size, 3);
+});
+
+t.test("statements in a pipe whose columns change meanwhile run again, and each gets its own answer", async (t) => {
+  await pool.rows("create table public.thing as select 1 as value");
+  const [pipe, text] = [{}, "select value, $1 as own from public.thing"];
+  const run = (own: string) => pool.rows(text, [own], pipe);
+  await run("a");
+  await pool.rows("alter table public.thing alter value type text");
+  const [first, second] = [run("b"), run("c")];
+  const third = first.then(() => run("d"));
+  const answers = await waitFor("the answers", Promise.all([first, second, third]));
+  t.strictSame(
+    answers.map((rows) => ({ ...rows[0] })),
+    ["b", "c", "d"].map((own) => ({ value: "1", own })),
+  );
+});
+
 t.test("a connection lost while idle fails no statement", async (t) => {
   const open = await three();
   const last = await pidOf();

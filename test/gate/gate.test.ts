@@ -21,7 +21,7 @@ const call: Call = {
 const soon = (ms = 60_000) => performance.now() + ms;
 const never = () => new Promise<never>(() => {});
 
-type Asked = { calls: Call[]; isAlone: boolean };
+type Asked = { calls: Call[]; isAlone: boolean; pipe: object | undefined };
 const done = {
   http_status: 200 as number | null,
   code: null as string | null,
@@ -36,8 +36,8 @@ const handedBack: Answered = { ...done, http_status: null };
 function gateOver(answer: (call: Call, isAlone: boolean) => Promise<Answered>) {
   const asked: Asked[] = [];
   const connect = () => {
-    const rows = async (_: string, parameters: readonly unknown[] = []) => {
-      const one = { calls: JSON.parse(parameters[1] as string) as Call[], isAlone: parameters[2] as boolean };
+    const rows = async (_: string, parameters: readonly unknown[] = [], pipe?: object) => {
+      const one = { calls: JSON.parse(parameters[1] as string) as Call[], isAlone: parameters[2] as boolean, pipe };
       asked.push(one);
       return Promise.all(
         one.calls.map(async (each, index) => ({ ordinal: index + 1, ...(await answer(each, one.isAlone)) })),
@@ -113,6 +113,23 @@ t.test(
     );
   },
 );
+
+t.test("A second group is sent on the connection of the first; if it is lost, the calls of both get 503", async (t) => {
+  const lost = Promise.withResolvers<Answered>();
+  const { gate, asked } = gateOver(() => lost.promise);
+  const calls = [gate.perform(7, call, soon())];
+  await new Promise(setImmediate);
+  calls.push(gate.perform(7, call, soon()), gate.perform(8, call, soon()));
+  await new Promise(setImmediate);
+  t.strictSame(
+    asked.map(({ pipe }) => pipe === asked[0]!.pipe),
+    [true, true, false],
+  );
+  fits(t, gate.load().lanes["quick"], { busy: 2 });
+  lost.reject(Object.assign(new Error("lost"), { code: "CONNECTION_CLOSED" }));
+  await Promise.all(calls.map((one) => isUnavailable(t, one)));
+  t.equal(asked.length, 3, "no call is sent again");
+});
 
 t.test("An error of one call fails only that call; an unreachable database fails the whole group", async (t) => {
   const session = await openScratchDatabase(t);

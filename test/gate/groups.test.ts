@@ -10,18 +10,26 @@ import { stopClock } from "../support/stop-clock.ts";
 const soon = (ms = 60_000) => performance.now() + ms;
 const callError = new Error("caused by a call");
 
-type Sent = { tenant: number; calls: string[]; deadline: number; end(): void; fail(error: Error): void };
+type Sent = {
+  tenant: number;
+  calls: string[];
+  deadline: number;
+  isBehind: boolean;
+  end(): void;
+  fail(error: Error): void;
+};
 
-function startGroups({ maxWaiting = 1_000 } = {}) {
+function startGroups({ maxWaiting = 1_000, areCommitsSlow = (): boolean => false } = {}) {
   const sent: Sent[] = [];
   const groups = createGroups<string, string>({
-    send(tenant, calls, deadline) {
+    send(tenant, calls, deadline, isBehind) {
       const { promise, resolve, reject } = Promise.withResolvers<string[]>();
       const end = () => resolve(calls.map((call) => `answer of ${call}`));
-      sent.push({ tenant, calls, deadline, end, fail: reject });
+      sent.push({ tenant, calls, deadline, isBehind, end, fail: reject });
       return promise;
     },
     isCausedByCall: (error) => error === callError,
+    areCommitsSlow,
     largest: 64,
     maxWaiting,
   });
@@ -29,7 +37,8 @@ function startGroups({ maxWaiting = 1_000 } = {}) {
   const runMany = (first: number, count: number) =>
     Array.from({ length: count }, (_, index) => run(`c${first + index}`));
   const sizes = () => sent.map(({ calls }) => calls.length);
-  return { groups, sent, run, runMany, sizes };
+  const places = () => sent.map(({ isBehind }) => (isBehind ? "behind" : "beside"));
+  return { groups, sent, run, runMany, sizes, places };
 }
 
 const settle = async (): Promise<void> => {
@@ -48,32 +57,72 @@ t.test("calls of one turn form one group, and each gets its own answer", async (
   t.strictSame(await Promise.all(running), ["answer of a", "answer of b", "answer of c"]);
 });
 
-t.test("calls that arrive while a group runs form the next one; a second group starts from 16 calls on", async (t) => {
-  const { groups, sent, runMany, sizes } = startGroups();
-  const running = runMany(1, 2);
+t.test("two groups of a tenant run: half of its calls go behind the first, 16 beside it and at once", async (t) => {
+  const { groups, sent, runMany, sizes, places } = startGroups();
+  const running = runMany(1, 5);
   await settle();
-  running.push(...runMany(3, 15));
+  running.push(...runMany(6, 4));
   await settle();
-  t.strictSame([sizes(), groups.waiting()], [[2], 15]);
-  running.push(...runMany(18, 1));
-  t.strictSame([sizes(), groups.waiting()], [[2, 16], 0], "at once");
-  running.push(...runMany(19, 40));
+  t.strictSame([sizes(), groups.waiting()], [[5], 4], "less than half of nine");
+  running.push(...runMany(10, 10));
+  t.strictSame(sizes(), [5], "the turn is not over");
   await settle();
-  t.strictSame([sizes(), groups.waiting()], [[2, 16], 40], "never a third one");
-  sent[1]!.end();
+  t.strictSame([sizes(), places()[1], groups.waiting()], [[5, 10], "behind", 4], "half of 19");
+  running.push(...runMany(20, 40));
   await settle();
-  t.strictSame([sizes(), groups.waiting()], [[2, 16, 40], 0]);
-  running.push(...runMany(59, 1));
-  sent[2]!.end();
-  await settle();
-  t.strictSame([sizes(), groups.waiting()], [[2, 16, 40], 1], "one call waits for the group that runs");
+  t.strictSame([sizes(), groups.waiting()], [[5, 10], 44], "never a third one");
   sent[0]!.end();
   await settle();
-  t.strictSame(sizes(), [2, 16, 40, 1]);
-  sent[3]!.end();
+  t.strictSame([sizes(), places()[2]], [[5, 10, 44], "beside"]);
+  sent[1]!.end();
+  await settle();
+  running.push(...runMany(60, 16));
+  t.strictSame([sizes(), places()[3]], [[5, 10, 44, 16], "beside"]);
+  for (const { end } of sent) end();
   t.strictSame(
     await Promise.all(running),
-    Array.from({ length: 59 }, (_, index) => `answer of c${index + 1}`),
+    Array.from({ length: 75 }, (_, index) => `answer of c${index + 1}`),
+  );
+});
+
+t.test("while commits are slow, a second group goes beside the first", async (t) => {
+  let areSlow = true;
+  const { sent, run, places } = startGroups({ areCommitsSlow: () => areSlow });
+  const running = [run("a")];
+  await settle();
+  running.push(run("b"));
+  await settle();
+  areSlow = false;
+  sent[0]!.end();
+  running.push(run("c"));
+  await settle();
+  t.strictSame(places(), ["beside", "beside", "behind"]);
+  for (const { end } of sent) end();
+  await Promise.all(running);
+});
+
+t.test("a group that fails does not harm the one behind it", async (t) => {
+  const { sent, run } = startGroups();
+  const first = [run("a"), run("b")];
+  await settle();
+  const second = [run("c"), run("d")];
+  await settle();
+  sent[0]!.fail(callError);
+  await settle();
+  fits(
+    t,
+    sent.map(({ calls, isBehind }) => [calls, isBehind]),
+    [
+      [["a", "b"], false],
+      [["c", "d"], true],
+      [["a"], false],
+      [["b"], false],
+    ],
+  );
+  for (const { end } of sent) end();
+  t.strictSame(
+    await Promise.all([...first, ...second]),
+    ["a", "b", "c", "d"].map((call) => `answer of ${call}`),
   );
 });
 

@@ -44,6 +44,50 @@ t.test("A tenant gets its share of a lane and half of its queue; work for no ten
   t.strictSame(lane.load(), { busy: 0, waiting: 0, width: 3 });
 });
 
+t.test("A task goes behind one that runs at a place of its tenant, if nobody waits for a place", async (t) => {
+  const clock = stopClock(t, { hasTimers: true });
+  const lane = createLane({ width: 2, widthOfTenant: 1, maxWaiting: 4, hungAfterMs: 100 });
+  const places = new Map<string, object>();
+  const ends = new Map<string, () => void>();
+  let hungCount = 0;
+  const run = (tenantId: number, name: string, isBehind = true) => {
+    const work = (place: object) => {
+      places.set(name, place);
+      return new Promise<void>((resolve) => ends.set(name, resolve));
+    };
+    return lane.run(tenantId, soon(), work, () => (hungCount += 1), isBehind);
+  };
+  const end = async (name: string) => {
+    ends.get(name)!();
+    await new Promise(setImmediate);
+  };
+  const all = [run(1, "a1"), run(2, "b1"), run(1, "a2")];
+  t.equal(places.get("a2"), places.get("a1"));
+  t.not(places.get("b1"), places.get("a1"), "a place of another tenant");
+  t.strictSame(lane.load(), { busy: 2, waiting: 0, width: 2 });
+  all.push(run(1, "a3"));
+  t.strictSame(lane.load(), { busy: 2, waiting: 1, width: 2 }, "a place takes two");
+  all.push(run(2, "b2"));
+  t.strictSame(lane.load(), { busy: 2, waiting: 2, width: 2 }, "someone waits");
+  clock.pass(99);
+  await end("a1");
+  t.strictSame(lane.load(), { busy: 2, waiting: 2, width: 2 }, "its place is not free");
+  clock.pass(1);
+  t.equal(hungCount, 1, "b1 hangs");
+  clock.pass(98);
+  t.equal(hungCount, 1, "a2 has had its place for 99 ms");
+  clock.pass(1);
+  t.equal(hungCount, 2, "a2 hangs");
+  await end("a2");
+  t.not(places.get("a3"), places.get("a1"));
+  await end("b1");
+  all.push(run(2, "b3"));
+  t.equal(places.get("b3"), places.get("b2"));
+  for (const name of ["a3", "b2", "b3"]) await end(name);
+  await Promise.all(all);
+  t.strictSame(lane.load(), { busy: 0, waiting: 0, width: 2 });
+});
+
 // A lane of width 1, in which a task runs until `end`.
 function startBusyLane(t: Test, { hungAfterMs = 60_000, abandoned = new AbortController() } = {}) {
   const lane = createLane({ width: 1, widthOfTenant: 1, maxWaiting: 2, hungAfterMs, abandoned: abandoned.signal });
