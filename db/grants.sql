@@ -28,7 +28,7 @@ grant execute on all functions in schema report to coupon_report, coupon_admin;
 -- functions. They are pure or `security definer`.
 grant execute on function
   rules.format_id(text, uuid), rules.parse_id(text, text), rules.format_time(timestamptz),
-  rules.render_grant(uuid, uuid, numeric, text, timestamptz),
+  rules.render_grant(uuid, uuid, numeric, text, text),
   rules.format_amount(bigint, int, text),
   rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz),
   rules.is_key_in_use(text),

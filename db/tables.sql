@@ -38,7 +38,14 @@ create type core.answer as (
   http_status integer,
   code text,
   resource text,
-  body text
+  body text,
+  ordinal integer,
+  is_replay boolean,
+  redemption_id uuid,
+  coupon_id uuid,
+  discount_amount numeric,
+  currency text,
+  lock_expires_at timestamp with time zone
 );
 
 create type core.call as (
@@ -54,7 +61,8 @@ create type core.call as (
   idempotency_key text,
   body_hash bytea,
   may_wait boolean,
-  args jsonb
+  args jsonb,
+  random bytea
 );
 
 create type core.grant as (
@@ -64,9 +72,9 @@ create type core.grant as (
   coupon_id uuid,
   distributor_id integer,
   currency text,
-  decimals integer,
   discount_minor bigint,
   order_minor bigint,
+  discount_amount numeric,
   granted_at timestamp with time zone,
   lock_expires_at timestamp with time zone
 );
@@ -76,12 +84,6 @@ create type core.ordered as (
   matching integer,
   unpriced integer,
   total numeric
-);
-
-create type core.outcome as (
-  ordinal integer,
-  answer core.answer,
-  is_replay boolean
 );
 
 create type core.subject as (
@@ -314,6 +316,7 @@ create table core.currency (
   currency text not null,
   decimals smallint not null,
   constraint currency_pkey PRIMARY KEY (currency),
+  constraint currency_has_its_decimals UNIQUE (currency, decimals),
   constraint currency_is_iso_4217 CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint decimals_are_0_to_4 CHECK (((decimals >= 0) AND (decimals <= 4)))
 );
@@ -688,7 +691,7 @@ create table core.redemption (
   order_id core.order_id,
   constraint redemption_pkey PRIMARY KEY (redemption_id, tenant_id),
   constraint discount_is_within_order CHECK (((discount_minor)::bigint <= (order_minor)::bigint)),
-  constraint status_agrees_with_times CHECK (core.status_agrees_with_times(status, (started_at)::timestamp with time zone, (lock_expires_at)::timestamp with time zone, (redeemed_at)::timestamp with time zone, (ended_at)::timestamp with time zone))
+  constraint status_agrees_with_times CHECK (core.status_agrees_with_times(redemption.*)) NOT VALID
 ) with (fillfactor=90);
 CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
@@ -730,12 +733,15 @@ create table core.request (
   idempotency_key core.client_key,
   first_request_id core.client_key,
   operation text not null,
-  response core.recorded_answer not null,
+  response core.recorded_answer,
   coupon_id uuid,
   merchant_id integer,
   store text,
   template_id integer,
+  redemption_id uuid,
+  lock_expires_at timestamp with time zone,
   constraint request_pkey PRIMARY KEY (request_id, caller_id, tenant_id),
+  constraint record_has_one_answer CHECK (((response IS NULL) <> (redemption_id IS NULL))) NOT VALID,
   constraint refused_store_is_at_most_64_characters CHECK ((length(store) <= 64)) NOT VALID
 );
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (idempotency_key, caller_id, tenant_id) WHERE (idempotency_key IS NOT NULL);
@@ -745,10 +751,13 @@ comment on table core.request is 'The final answer to each write, replayed byte 
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal retry from another request with the same id.';
 comment on column core.request.first_request_id is 'Of a retry that was found by its idempotency-key: the request_id of the first call.';
+comment on column core.request.response is 'Null: a lock or redeem that was granted.';
 comment on column core.request.coupon_id is 'Of a refusal: the coupon that the call named.';
 comment on column core.request.merchant_id is 'Of a refusal: the merchant that the call named, or that of the redemption it named.';
 comment on column core.request.store is 'Of a refusal: the store, as the till named it.';
 comment on column core.request.template_id is 'Of a refusal to create or allocate a batch: its template.';
+comment on column core.request.redemption_id is 'Of a lock or redeem that was granted: the redemption that the answer describes.';
+comment on column core.request.lock_expires_at is 'Of a lock that was granted: as in the answer.';
 
 create table core.reversal (
   tenant_id integer not null,
@@ -915,9 +924,10 @@ create table core.template (
   lock_ttl_seconds integer not null default 900,
   after_reversal text not null default 'consumed'::text,
   created_at timestamp with time zone not null default now(),
+  decimals smallint not null,
   constraint template_pkey PRIMARY KEY (tenant_id, template_id),
   constraint template_external_id_tenant_id_key UNIQUE (external_id, tenant_id),
-  constraint template_currency_fkey FOREIGN KEY (currency) REFERENCES core.currency(currency),
+  constraint template_has_the_decimals_of_its_currency FOREIGN KEY (currency, decimals) REFERENCES core.currency(currency, decimals),
   constraint template_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.party(tenant_id, party_id),
   constraint template_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint template_tenant_id_maker_id_fkey FOREIGN KEY (tenant_id, maker_id) REFERENCES core.party(tenant_id, party_id),
@@ -946,6 +956,7 @@ comment on table core.template is 'The terms of batches. Terms about money are f
 comment on column core.template.skus is 'Null: the whole order counts. Otherwise only items with these SKUs count.';
 comment on column core.template.is_for_all_merchants is 'True: every merchant of the tenant. False: the merchants in core.template_merchant.';
 comment on column core.template.after_reversal is 'consumed: a reversed coupon stays REDEEMED. reissued: it can be redeemed again.';
+comment on column core.template.decimals is 'Of its currency.';
 
 create table core.template_merchant (
   tenant_id integer not null,

@@ -4,8 +4,7 @@
 -- random: the last 10 bytes of a UUIDv7, from `serve`.
 alter type core.call add attribute random bytea;
 
--- An answer has what an outcome had. The functions that use it are loaded anew after this.
-drop type core.outcome cascade;
+comment on type core.outcome is 'Unused: core.answer has its columns.';
 alter type core.answer
   add attribute ordinal int,
   add attribute is_replay boolean,
@@ -15,10 +14,10 @@ alter type core.answer
   add attribute currency text,
   add attribute lock_expires_at timestamptz;
 comment on type core.answer is
-  'The answer of an operation. ordinal: the place of its call in the group. code: the error code, null for a success. resource: what '
-  'NOT_FOUND is about, or one that get_request shows. A lock or redeem that is granted has the '
-  'columns of its redemption instead of a body. A null answer hands the call back: it would have '
-  'to wait for a lock, and nothing was written.';
+  'The answer of an operation. ordinal: the place of its call in the group. code: the error code, '
+  'null for a success. resource: what NOT_FOUND is about, or one that get_request shows. A lock or '
+  'redeem that is granted has the columns of its redemption instead of a body. Without a status, '
+  'the call is handed back: it would have to wait for a lock, and nothing was written.';
 
 create type core.grant as (
   call             core.call,
@@ -60,9 +59,41 @@ from core.currency c
 where c.currency = t.currency;
 alter table core.template
   alter column decimals set not null,
+  drop constraint template_currency_fkey,
   add constraint template_has_the_decimals_of_its_currency
     foreign key (currency, decimals) references core.currency (currency, decimals);
 comment on column core.template.decimals is 'Of its currency.';
+
+create or replace function core.check_template_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if (new.tenant_id, new.maker_id, new.currency, new.decimals, new.discount_type,
+      new.discount_minor,
+      new.discount_percent, new.max_discount_minor, new.min_order_minor, new.skus,
+      new.after_reversal)
+     is distinct from
+     (old.tenant_id, old.maker_id, old.currency, old.decimals, old.discount_type,
+      old.discount_minor,
+      old.discount_percent, old.max_discount_minor, old.min_order_minor, old.skus,
+      old.after_reversal)
+  then
+    perform
+    from core.template t
+    where t.tenant_id = old.tenant_id and t.template_id = old.template_id
+    for update;
+    if exists (
+      select
+      from core.batch b
+      where b.tenant_id = old.tenant_id and b.template_id = old.template_id)
+    then
+      raise exception 'template %: its terms are fixed once it has a batch', old.external_id
+        using errcode = 'check_violation', constraint = 'template_with_batches_keeps_its_terms',
+              hint = 'Fixed: maker, currency, discount, minimum order, SKUs and after_reversal.';
+    end if;
+  end if;
+  return new;
+end
+$$;
 
 -- The argument is the whole row, because PostgreSQL reads the expression of a check again for every
 -- statement, and this one is short.
@@ -90,4 +121,5 @@ comment on function core.status_agrees_with_times(core.redemption) is
   'Check: the status of a redemption agrees with its times. A lock lasts at most 7 days and is '
   'redeemed before it expires.';
 alter table core.redemption
-  add constraint status_agrees_with_times check (core.status_agrees_with_times(redemption)) not valid;
+  add constraint status_agrees_with_times
+    check (core.status_agrees_with_times(redemption)) not valid;

@@ -1,4 +1,5 @@
-// The gate to the database: each request is one SQL statement, and the body of its answer passes through unread.
+// The gate to the database: each request is one SQL statement, and the body of its answer passes through unread. Only
+// that of a lock or redeem that is granted is written here (answer.ts).
 //
 // A call first runs in the quick lane, in a group with other calls of its tenant, or alone in the long lane. SQL never
 // waits for a lock there: a call that would have to wait is handed back. It then runs again, alone, in the patient
@@ -13,11 +14,13 @@ import { createDiskWatch } from "./disk-watch.ts";
 import { createGroups } from "./groups.ts";
 import type { LaneLoad } from "./lane.ts";
 import type { Logger } from "../common/log.ts";
+import { answerColumns, drawTails, toOutcome, type AnswerRow, type Outcome } from "./answer.ts";
 import type { Kind, Line } from "../formats/statement-csv.ts";
 import { Unavailable } from "../common/unavailable.ts";
 import type { CodeRow } from "../crypto/derive-codes.ts";
 import type { KeyProblem } from "../crypto/key-fingerprint.ts";
 
+export type { Outcome } from "./answer.ts";
 export type Variant = "A" | "B";
 export type CredentialRow = {
   tenant_id: number;
@@ -35,14 +38,6 @@ export type Call = {
   idempotency_key: string | null;
   body_hash: string | null;
   args: Record<string, unknown>;
-};
-// code: the error code, null for a success. resource: what a NOT_FOUND is about.
-export type Outcome = {
-  status: number;
-  code: string | null;
-  resource: string | null;
-  body: string;
-  isReplay: boolean;
 };
 // The answer of get_reconciliation: the file to send, with the size and hash recorded when it became ready.
 export type StatementFile = {
@@ -113,16 +108,6 @@ const maxWaiting = 2_000;
 // went silent, the heartbeat notices it earlier (src/database/heartbeat.ts).
 const defaultHungAfterMs = 4_500;
 
-// http_status null: the call is handed back.
-type OutcomeRow = {
-  ordinal: number;
-  http_status: number | null;
-  code: string | null;
-  resource: string | null;
-  body: string;
-  is_replay: boolean;
-};
-
 type TenantPlace = Place & { tenantId: number };
 type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number; onGroup?: (size: number) => void };
 
@@ -140,15 +125,15 @@ export function createGate(parts: GateParts): Gate & Upkeep {
 
   async function send(place: TenantPlace, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
     const rows = await disk.observe(
-      connections.rows<OutcomeRow>(
+      connections.rows<AnswerRow>(
         place,
         deadline,
-        "select ordinal, http_status, code, resource, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
-        [place.tenantId, JSON.stringify(calls), place.lane === "patient"],
+        `select ${answerColumns} from unnest(gate.perform_calls($1, $2::text::jsonb, $3, $4))`,
+        [place.tenantId, JSON.stringify(calls), drawTails(calls.length), place.lane === "patient"],
       ),
     );
     if (rows.length !== calls.length)
-      throw new Error(`gate.perform returned ${rows.length} answers for ${calls.length} calls`);
+      throw new Error(`gate.perform_calls returned ${rows.length} answers for ${calls.length} calls`);
     const outcomes: (Outcome | null)[] = [];
     for (const row of rows) outcomes[row.ordinal - 1] = toOutcome(row);
     return outcomes;
@@ -236,9 +221,4 @@ function createStateReader(connections: Connections): StateReader {
       await refuseStandby(rows);
     },
   };
-}
-
-// null: the call is handed back.
-function toOutcome({ http_status: status, code, resource, body, is_replay: isReplay }: OutcomeRow): Outcome | null {
-  return status === null ? null : { status, code, resource, body, isReplay };
 }

@@ -73,8 +73,14 @@ const validity = { moved: "coupon set valid_to", where: isIssued };
 const shown = (view: string, where: string) =>
   `select string_agg(distinct status, ' ') from report.${view} where stored_${where}`;
 const checkLock = "(rules.check_lock(null, r, statement_timestamp())).code";
-const checkRedeemable = `select rules.check_redeemable(c, 'ALLOCATED', true, false, false, statement_timestamp())
-  from core.coupon c where c.${isIssued}`;
+const order = `jsonb_populate_record(
+  null::core.call, '{"variant": "A", "amount_unit": "major", "args": {"order_amount": 1000}}')`;
+const decided = `rules.decide_redemption(${order}, 1, c, b, t, false, statement_timestamp())`;
+const checkRedeemable = `select ((${decided}).refusal).code
+  from core.coupon c
+  join core.batch b using (batch_id)
+  join core.template t on t.template_id = b.template_id and t.is_for_all_merchants and t.skus is null
+  where b.status = 'ALLOCATED' and c.${isIssued}`;
 const endings: Ending[] = [
   { ...lock, question: shown("redemption", isLocked), ended: "LAPSED", later: "LOCKED" },
   { ...lock, question: shown("coupon", isLocked), ended: "ISSUED", later: "LOCKED" },
@@ -89,7 +95,7 @@ const endings: Ending[] = [
   {
     moved: "coupon set valid_from",
     where: isValid,
-    question: `${checkRedeemable} and ${isValid} limit 1`,
+    question: `${checkRedeemable} and c.${isValid} limit 1`,
     ended: null,
     later: "COUPON_NOT_YET_VALID",
   },

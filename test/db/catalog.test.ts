@@ -58,7 +58,7 @@ t.before(async () => {
 // the nonce would cost every call, and its index takes no long text.
 const unlimited = `audit.client audit.login audit.target code_version.sha256 delivery.last_error
   delivery_attempt.error delivery_attempt.test_event_type ledger_entry.currency migration.name migration.sha256
-  nonce.nonce redemption.currency request.operation test_delivery.body`;
+  nonce.nonce redemption.currency redemption.status request.operation test_delivery.body`;
 
 // Column names that need no comment.
 const nouns = `tenant party merchant store terminal template batch coupon redemption reversal entry event credential

@@ -183,7 +183,8 @@ const ofTheLedger: Corruptions = {
     percentOfOrder,
   ],
   "recorded redemption exists": [
-    change("request", String.raw`response = '{"redemption":"\u0000"}'`, "operation = 'redeem'"),
+    change("request", String.raw`redemption_id = null, response = '{"redemption":"\u0000"}'`, "operation = 'redeem'"),
+    change("request", "redemption_id = gen_random_uuid()", "operation = 'lock'"),
     change("request", "operation = 'confirm'", "operation = 'redeem' and http_status = 200"),
     change("request", "operation = 'confirm'", "operation = 'lock'"),
     change("request", "operation = 'reverse'", "operation = 'redeem'"),

@@ -1,6 +1,7 @@
 // What the database sends, as texts: IDs, and the lines of a statement's files.
 import { createHash, randomUUID } from "node:crypto";
 import t from "tap";
+import { renderGrant, type Grant } from "../../src/gate/answer.ts";
 import { externalId } from "../../src/formats/id.ts";
 import { printable, replaceUnprintable } from "../../src/formats/field-types.ts";
 import { type Kind, type Line, linesPerPage, measureFile, renderFile } from "../../src/formats/statement-csv.ts";
@@ -20,7 +21,6 @@ t.test("SQL and TypeScript write IDs alike, and SQL reads them back", async (t) 
   const text = `select x.id, rules.parse_id('red', x.id)::text as back, core.format_id('red', u.uuid) as in_messages
      from unnest($1::uuid[]) with ordinality u (uuid, place),
        lateral (select rules.format_id('red', u.uuid) as id offset 0) x
-     where rules.render_id('red', u.uuid) = x.id
      order by u.place`;
   const expected = uuids.map((uuid) => ({
     id: externalId("red", uuid),
@@ -32,6 +32,23 @@ t.test("SQL and TypeScript write IDs alike, and SQL reads them back", async (t) 
   for (const [index, id] of [...known.values()].entries()) t.equal(expected[index]!.id, `red_${id}`);
   await session.run("set standard_conforming_strings = off");
   t.strictSame(await read(), expected, "also with standard_conforming_strings off");
+});
+
+t.test("SQL and TypeScript write the answer to a grant alike", async (t) => {
+  const session = await openScratchDatabase(t);
+  const columns = "redemption_id, coupon_id, discount_amount, currency, lock_expires_at";
+  const rows = await session.rows<Grant & { text: string }>(
+    `select ${columns}, rules.render_grant(
+       redemption_id, coupon_id, discount_amount, currency, rules.format_time(lock_expires_at)) as text
+     from unnest($1::numeric[], $2::timestamptz[]) g (discount_amount, lock_expires_at),
+       lateral (select gen_random_uuid() as redemption_id, gen_random_uuid() as coupon_id, 'EUR' as currency) i`,
+    [
+      ["0", "0.00", "19.90", "999999999999", "0.0001"],
+      [null, "2026-01-02 03:04:05.678999+00", "2026-01-02 03:04:05+00", "1999-12-31 23:59:59.9995+00", null],
+    ],
+  );
+  t.equal(rows.length, 5);
+  for (const { text, ...grant } of rows) t.equal(renderGrant(grant), text);
 });
 
 t.test("SQL and TypeScript refuse the same characters: of all code points, those that nobody can see", async (t) => {

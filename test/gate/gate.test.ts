@@ -37,7 +37,7 @@ function gateOver(answer: (call: Call, isAlone: boolean) => Promise<Answered>) {
   const asked: Asked[] = [];
   const connect = () => {
     const rows = async (_: string, parameters: readonly unknown[] = [], pipe?: object) => {
-      const one = { calls: JSON.parse(parameters[1] as string) as Call[], isAlone: parameters[2] as boolean, pipe };
+      const one = { calls: JSON.parse(parameters[1] as string) as Call[], isAlone: parameters[3] as boolean, pipe };
       asked.push(one);
       return Promise.all(
         one.calls.map(async (each, index) => ({ ordinal: index + 1, ...(await answer(each, one.isAlone)) })),

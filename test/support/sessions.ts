@@ -2,6 +2,7 @@
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession } from "../../src/database/connect.ts";
+import { answerColumns, drawTails, toOutcome, type AnswerRow } from "../../src/gate/answer.ts";
 import { newRequestId } from "./request-id.ts";
 import type { Scenario } from "./scenario.ts";
 
@@ -15,6 +16,7 @@ export type GateCall = {
   idempotency_key?: string;
   body_hash?: string | null;
 };
+// A call that is handed back has no body.
 export type GateRow = { http_status: number | null; body: string };
 
 /** A connection of the service with one credential, whose transactions are the test's own. */
@@ -28,10 +30,12 @@ export async function openGateSession({ address }: Pick<Scenario, "address">, ac
   const usual = { credential_id, nonce: null, idempotency_key: null, body_hash: "0".repeat(16) };
 
   /** Sends the calls as one group. */
-  function send(calls: GateCall[], isAlone: boolean): Promise<GateRow[]> {
+  async function send(calls: GateCall[], isAlone: boolean): Promise<GateRow[]> {
     const sent = calls.map((call) => ({ ...usual, request_id: newRequestId(), ...call }));
-    const text = "select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal";
-    return session.rows<GateRow>(text, [tenant_id, JSON.stringify(sent), isAlone]);
+    const text = `select ${answerColumns} from unnest(gate.perform_calls($1, $2::text::jsonb, $3, $4)) order by 1`;
+    const params = [tenant_id, JSON.stringify(sent), drawTails(sent.length), isAlone];
+    const rows = await session.rows<AnswerRow>(text, params);
+    return rows.map((row) => ({ http_status: row.http_status, body: toOutcome(row)?.body ?? "" }));
   }
 
   return { session, send };

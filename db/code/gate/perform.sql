@@ -1,43 +1,5 @@
--- Performs a group of calls of one tenant in this transaction and returns the answer of each, in any
--- order. All effects and recorded answers commit together. An exception undoes the whole group.
---
--- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}]
---   nonce is null if it was already spent. body_hash is null if the call is a read. args has
---   is_counted if a 404 about a coupon may be recorded.
--- p_random: 10 bytes for each call. They end the ID of its redemption, a UUIDv7, from the version on.
--- p_may_wait: calls may wait for locks; p_calls then has one call. If false, nothing here waits: a
---   call that would have to wait is handed back (http_status null), and only its nonce is written.
---   The gate then runs it again, alone, with nonce null.
---
--- The operation spend_nonce has no further effect: nonces are spent before any operation runs.
--- A few statements for the whole group check credentials and nonces, find replays, redeem, lock
--- and record. A lock or redeem that is granted has the columns of its redemption, and no body.
-create or replace function gate.perform(
-  p_tenant_id int, p_calls jsonb, p_random bytea, p_may_wait boolean)
-returns core.answer[]
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_material = off as $$
-declare
-  v_calls    core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_random, p_may_wait);
-  v_reused   int[] := rules.spend_nonces(v_calls);
-  v_claims   record := rules.claim_group(v_calls, v_reused);
-  v_answers  core.answer[] := v_claims.answers;
-begin
-  -- equivalent mutant (boundary): without a claim, the call does nothing
-  if cardinality(v_claims.claimed) > 0 then
-    v_answers := v_answers || rules.run_operations(v_calls, v_claims.claimed);
-  end if;
-  if cardinality(v_claims.claimed) < cardinality(v_calls) then
-    v_answers := v_answers
-      || rules.run_others(v_calls, v_reused, array(select a.ordinal from unnest(v_answers) a));
-  end if;
-  return v_answers;
-end
-$$;
-
--- For programs of the version before, which expect every body.
+-- The same as gate.perform_calls, for programs of the version before: they give no random bytes,
+-- and expect the body of a grant.
 create or replace function gate.perform(
   p_tenant_id int, p_calls jsonb, p_may_wait boolean,
   out ordinal int, out http_status int, out code text, out resource text, out body text,
@@ -48,9 +10,10 @@ set search_path = pg_catalog, pg_temp
 begin atomic
   select p.ordinal, p.http_status, p.code, p.resource,
          coalesce(p.body, rules.render_grant(
-           p.redemption_id, p.coupon_id, p.discount_amount, p.currency, p.lock_expires_at)),
+           p.redemption_id, p.coupon_id, p.discount_amount, p.currency,
+           rules.format_time(p.lock_expires_at))),
          p.is_replay
-  from unnest(gate.perform(
+  from unnest(gate.perform_calls(
     p_tenant_id, p_calls,
     (select string_agg(substring(uuid_send(rules.make_id()) from 7), '')
      from jsonb_array_elements(p_calls)),

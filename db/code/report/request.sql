@@ -4,7 +4,7 @@ select t.external_id as tenant, p.external_id as caller, q.request_id::text,
        coalesce(q.response::text, rules.render_grant(
          r.redemption_id, r.coupon_id,
          rules.format_amount(r.discount_minor, y.decimals, t.amount_unit), r.currency,
-         q.lock_expires_at)) as response,
+         rules.format_time(q.lock_expires_at))) as response,
        q.recorded_at,
        case when q.http_status <> 200 then substring(q.response from '"code":"(\w+)"') end as code,
        m.external_id as merchant, rules.format_id('cpn', x.coupon_id) as coupon,

@@ -101,6 +101,10 @@ const credentialAttempts: Attempts = {
 
 const recordAttempts: Attempts = {
   outcome_is_final: [insertRequest({ request_id: "'new'", http_status: "503" })],
+  record_has_one_answer: [
+    insertRequest({ request_id: "'new'", response: "null", redemption_id: "null" }),
+    insertRequest({ request_id: "'new'", response: "'{}'", redemption_id: "gen_random_uuid()" }),
+  ],
   answer_is_a_json_object: [insertRequest({ request_id: "'new'", response: "'[]'" })],
   client_key_is_1_to_128_characters: [
     insertRequest({ request_id: "''" }),

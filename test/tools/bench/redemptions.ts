@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { formatUrl } from "../../../src/config/database-address.ts";
-import { subKeysOf } from "../../../src/crypto/keys.ts";
+import { deriveKey, subKeysOf } from "../../../src/crypto/keys.ts";
 import { openSession } from "../../../src/database/connect.ts";
 import { startLoggedProgram } from "../../support/logged-program.ts";
 import { openPool, type Pool } from "./coupons.ts";
@@ -106,11 +106,12 @@ export async function startHandWritten(environment: Environment, { folder }: Pic
   const row = [credential.accessKey, credentialId, tenantId, credential.secret];
   await session.rows("insert into hand.credential values ($1, $2, $3, $4)", row);
   await session.end();
-  const { tag, lookup } = subKeysOf(keys, keys.current);
+  const { master } = subKeysOf(keys, keys.current);
+  const derive = (label: string) => Buffer.from(deriveKey(master, Buffer.alloc(0), label)).toString("base64");
   const { url, pid, stop } = await startLoggedProgram("test/tools/bench/hand-written.ts", folder, {
     DATABASE_URL: formatUrl(address),
-    TAG_KEY: tag.export().toString("base64"),
-    LOOKUP_KEY: lookup.export().toString("base64"),
+    TAG_KEY: derive("coupon/tag"),
+    LOOKUP_KEY: derive("coupon/lookup"),
   });
   return { environment: { ...environment, url, pids: () => ({ ...environment.pids(), serve: pid }) }, stop };
 }

@@ -18,6 +18,7 @@ begin
   return (v_status, p_code, p_details ->> 'resource', format(
     '{"code":"%s","message":%s,"request_id":%s,"details":%s}',
     p_code, to_json(rules.describe_refusal(p_code, p_details)), to_json(p_call.request_id),
-    coalesce(p_details::text, 'null')), p_call.ordinal, false, null, null, null, null, null)::core.answer;
+    coalesce(p_details::text, 'null')),
+    p_call.ordinal, false, null, null, null, null, null)::core.answer;
 end
 $$;

@@ -7,7 +7,7 @@ declare
   v_answer  core.answer;
 begin
   if p_record.redemption_id is not null then
-    select (rules.answer_grant(
+    select (rules.succeed_with_grant(
              null, r.redemption_id, r.coupon_id,
              rules.format_amount(r.discount_minor, y.decimals, t.amount_unit), r.currency,
              p_record.lock_expires_at)).*

@@ -20,8 +20,8 @@ begin
   v_row.discount_percent := (v_discount ->> 'percent')::numeric;
   v_row.discount_minor :=
     rules.parse_amount((v_discount ->> 'amount')::numeric, v_row.decimals, p_tenant.amount_unit);
-  v_row.max_discount_minor :=
-    rules.parse_amount((v_discount ->> 'max_amount')::numeric, v_row.decimals, p_tenant.amount_unit);
+  v_row.max_discount_minor := rules.parse_amount(
+    (v_discount ->> 'max_amount')::numeric, v_row.decimals, p_tenant.amount_unit);
   v_row.min_order_minor := rules.parse_amount(
     (p_template ->> 'min_order_amount')::numeric, v_row.decimals, p_tenant.amount_unit);
   if p_template -> 'skus' is not null then

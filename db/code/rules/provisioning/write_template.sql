@@ -18,8 +18,9 @@ begin
      p_wanted.valid_from, p_wanted.valid_to, p_wanted.lock_ttl_seconds, p_wanted.after_reversal)
   on conflict (tenant_id, external_id) do update
   set name = excluded.name, maker_id = excluded.maker_id, distributor_id = excluded.distributor_id,
-      currency = excluded.currency, decimals = excluded.decimals, discount_type = excluded.discount_type,
-      discount_minor = excluded.discount_minor, discount_percent = excluded.discount_percent,
+      currency = excluded.currency, decimals = excluded.decimals,
+      discount_type = excluded.discount_type, discount_minor = excluded.discount_minor,
+      discount_percent = excluded.discount_percent,
       max_discount_minor = excluded.max_discount_minor, min_order_minor = excluded.min_order_minor,
       skus = excluded.skus, is_for_all_merchants = excluded.is_for_all_merchants,
       valid_from = excluded.valid_from, valid_to = excluded.valid_to,

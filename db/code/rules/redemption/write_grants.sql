@@ -13,8 +13,9 @@ begin
       (tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, status,
        currency, discount_minor, order_minor, store, terminal, order_id, started_at,
        lock_expires_at, redeemed_at)
-    select (g.call).tenant_id, g.redemption_id, g.coupon_id, g.merchant_id, (g.call).caller_id, (g.call).request_id,
-           p_status, g.currency, g.discount_minor, g.order_minor, (g.call).args ->> 'store', (g.call).args ->> 'terminal', (g.call).args ->> 'order_id',
+    select (g.call).tenant_id, g.redemption_id, g.coupon_id, g.merchant_id, (g.call).caller_id,
+           (g.call).request_id, p_status, g.currency, g.discount_minor, g.order_minor,
+           (g.call).args ->> 'store', (g.call).args ->> 'terminal', (g.call).args ->> 'order_id',
            g.granted_at, g.lock_expires_at,
            case when g.lock_expires_at is null then g.granted_at end
     from g),
@@ -35,10 +36,11 @@ begin
     insert into core.request
       (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status,
        recorded_at, redemption_id, lock_expires_at)
-    select (g.call).tenant_id, (g.call).caller_id, (g.call).request_id, (g.call).idempotency_key, (g.call).operation, (g.call).body_hash, 200,
-           g.granted_at, g.redemption_id, g.lock_expires_at
+    select (g.call).tenant_id, (g.call).caller_id, (g.call).request_id,
+           (g.call).idempotency_key, (g.call).operation, (g.call).body_hash, 200, g.granted_at,
+           g.redemption_id, g.lock_expires_at
     from g)
-  select array_agg(rules.answer_grant(
+  select array_agg(rules.succeed_with_grant(
            (g.call).ordinal, g.redemption_id, g.coupon_id, g.discount_amount, g.currency,
            g.lock_expires_at))
     into v_answers

@@ -8,9 +8,11 @@ language plpgsql volatile as $$
 begin
   insert into core.request
     (tenant_id, caller_id, request_id, first_request_id, operation, body_hash, http_status,
-     response, redemption_id, lock_expires_at, recorded_at, coupon_id, merchant_id, store, template_id)
+     response, recorded_at, redemption_id, lock_expires_at, coupon_id, merchant_id, store,
+     template_id)
   select k.tenant_id, k.caller_id, (c.call).request_id, k.request_id, k.operation, k.body_hash,
-         k.http_status, k.response, k.redemption_id, k.lock_expires_at, k.recorded_at, k.coupon_id, k.merchant_id, k.store,
+         k.http_status, k.response, k.recorded_at, k.redemption_id, k.lock_expires_at, k.coupon_id,
+         k.merchant_id, k.store,
          k.template_id
   from unnest(p_answers) a
   cross join lateral (select p_calls[a.ordinal] as call offset 0) c

@@ -1,0 +1,64 @@
+// The answers of gate.perform_calls. It leaves two things to us: the body of a lock or redeem that is granted, and the
+// random bits of its ID.
+import { randomBytes } from "node:crypto";
+import { externalId } from "../formats/id.ts";
+
+// code: the error code, null for a success. resource: what a NOT_FOUND is about.
+export type Outcome = {
+  status: number;
+  code: string | null;
+  resource: string | null;
+  body: string;
+  isReplay: boolean;
+};
+
+// http_status null: the call is handed back. body null: a lock or redeem is granted, and the columns after it are set.
+export type AnswerRow = {
+  ordinal: number;
+  http_status: number | null;
+  code: string | null;
+  resource: string | null;
+  is_replay: boolean;
+} & ({ body: string } | ({ body: null } & Grant));
+
+// The amount has the decimals that the answer has.
+export type Grant = {
+  redemption_id: string;
+  coupon_id: string;
+  discount_amount: string;
+  currency: string;
+  lock_expires_at: Date | null;
+};
+
+export const answerColumns =
+  "ordinal, http_status, code, resource, body, is_replay, " +
+  "redemption_id, coupon_id, discount_amount, currency, lock_expires_at";
+
+/** Returns null if the call is handed back. */
+export function toOutcome(row: AnswerRow): Outcome | null {
+  const { http_status: status, code, resource, is_replay: isReplay } = row;
+  if (status === null) return null;
+  return { status, code, resource, body: row.body ?? renderGrant(row as Grant), isReplay };
+}
+
+/** Does the same as rules.render_grant in the database. */
+export function renderGrant(grant: Grant): string {
+  const { redemption_id, coupon_id, discount_amount, currency, lock_expires_at: end } = grant;
+  return (
+    `{"ok":true,"redemption":"${externalId("red", redemption_id)}","coupon_id":"${externalId("cpn", coupon_id)}",` +
+    `"discount_amount":${discount_amount},"currency":"${currency}"` +
+    (end === null ? "}" : `,"lock_expires_at":"${end.toISOString()}"}`)
+  );
+}
+
+const tailSize = 10;
+
+/** For each call, the last ten bytes of a UUIDv7, which begin with its version. The database puts the time before. */
+export function drawTails(count: number): Buffer {
+  const tails = randomBytes(count * tailSize);
+  for (let at = 0; at < tails.length; at += tailSize) {
+    tails[at] = 0x70 | (tails[at]! & 0x0f);
+    tails[at + 2] = 0x80 | (tails[at + 2]! & 0x3f);
+  }
+  return tails;
+}
