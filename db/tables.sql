@@ -86,6 +86,12 @@ create type core.ordered as (
   total numeric
 );
 
+create type core.outcome as (
+  ordinal integer,
+  answer core.answer,
+  is_replay boolean
+);
+
 create type core.subject as (
   coupon_id uuid,
   merchant_id integer,

@@ -114,7 +114,7 @@ t.test("views and functions return the same values to psql, whatever it has set"
   const views = await psql.rows<{ name: string }>(
     `select 'report.' || relname as name
      from pg_class
-     where relnamespace = 'report'::regnamespace and relkind = 'v' and relname <> 'invariants'`,
+     where relnamespace = 'report'::regnamespace and relkind = 'v' and relname <> 'invariants' order by 1`,
   );
   const page = (kind: string) =>
     `admin.list_statements(0, 0, '0001-01-01', 100) s,

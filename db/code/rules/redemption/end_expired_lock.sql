@@ -10,7 +10,6 @@ declare
 begin
   select r.redemption_id into v_lock
   from core.redemption r
-  -- equivalent mutant (operand r.tenant_id = p_coupon.tenant_id): a coupon has one tenant
   where r.coupon_id = p_coupon.coupon_id
     and r.tenant_id = p_coupon.tenant_id
     and r.status = 'LOCKED'

@@ -8,36 +8,24 @@
 create or replace function rules.claim_group(
   p_calls core.call[], p_reused int[], out claimed int[], out answers core.answer[])
 language plpgsql volatile as $$
+declare
+  v_call   core.call;
+  v_id     bigint;
+  v_key    bigint;
+  v_taken  bigint[] := '{}';
 begin
-  if cardinality(p_calls) = 1 then
-    claimed := case
-      when p_calls[1].caller_id is not null and p_calls[1].body_hash is not null
-           and cardinality(p_reused) = 0 and rules.claim_request(p_calls[1])
-        then '{1}'
-      else '{}'
-    end;
-  else
-    claimed := array(
-      select w.ordinal
-      from (
-        select c.ordinal, c.tenant_id, c.caller_id, c.request_id, c.idempotency_key,
-               row_number() over (
-                 partition by c.caller_id, c.request_id collate "C"
-                 order by c.ordinal) as nth_of_id,
-               row_number() over (
-                 partition by c.caller_id, c.idempotency_key collate "C"
-                 order by c.ordinal) as nth_of_key
-        from unnest(p_calls) c
-        where c.caller_id is not null
-          and c.body_hash is not null
-          and c.ordinal <> all (p_reused)) w
-      where w.nth_of_id = 1
-        and (w.idempotency_key is null or w.nth_of_key = 1)
-        and pg_try_advisory_xact_lock(
-          rules.compute_name_lock(w.tenant_id, w.caller_id, w.request_id))
-        and (w.idempotency_key is null or pg_try_advisory_xact_lock(
-          rules.compute_name_lock(w.tenant_id, w.caller_id, w.idempotency_key))));
-  end if;
+  claimed := '{}';
+  foreach v_call in array p_calls loop
+    continue when v_call.caller_id is null or v_call.body_hash is null
+      or v_call.ordinal = any (p_reused);
+    v_id := rules.compute_name_lock(v_call.tenant_id, v_call.caller_id, v_call.request_id);
+    v_key := coalesce(
+      rules.compute_name_lock(v_call.tenant_id, v_call.caller_id, v_call.idempotency_key), v_id);
+    continue when v_id = any (v_taken) or v_key = any (v_taken)
+      or not rules.claim_names(v_id, v_key, v_call.may_wait);
+    v_taken := v_taken || array[v_id, v_key];
+    claimed := claimed || v_call.ordinal;
+  end loop;
 
   -- their names are locked, so no other session can record them now
   answers := rules.find_retries(p_calls, claimed);
