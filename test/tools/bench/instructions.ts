@@ -16,7 +16,8 @@ import { checkInvariants, openEnvironment, settle, type Environment, type Run } 
 import { fillRedemptions } from "./fill.ts";
 import type { Row } from "./measure.ts";
 
-const groupSize = 30;
+const groupSizes = [30, 8, 1];
+const [largeGroup = 0] = groupSizes;
 // What arrives between two steps at 3,000 redemptions a second.
 const stepSize = 300;
 // PL/pgSQL keeps a plan after five executions, so later ones are warm.
@@ -83,7 +84,7 @@ async function prepareKinds(environment: Environment, size: number): Promise<Kin
   const executions = 2 * warmCount + size;
   const events = (2 * warmCount + steps) * stepSize;
   await fillRedemptions(environment, [await release(filledCount)]);
-  const fresh = executions * (groupSize + 1) + events;
+  const fresh = executions * groupSizes.reduce((sum, each) => sum + each) + events;
   const coupons = await (await openPool(environment, fresh)).draw(fresh);
   await untilCaughtUp();
   await stop();
@@ -93,8 +94,8 @@ async function prepareKinds(environment: Environment, size: number): Promise<Kin
   const session = openSession(environment.address, { name: "coupon bench" });
   await session.run("create extension pg_prewarm");
   // For the sequencer.
-  for (let left = events; left > 0; left -= groupSize) {
-    const params = [tenantId, takeCalls(groupSize), drawTails(groupSize)];
+  for (let left = events; left > 0; left -= largeGroup) {
+    const params = [tenantId, takeCalls(largeGroup), drawTails(largeGroup)];
     await session.rows("select http_status from unnest(gate.perform_calls($1, $2::text::jsonb, $3, false))", params);
   }
   // The service sends calls as a parameter. Here each would be part of a statement, and the server would read it
@@ -106,10 +107,8 @@ async function prepareKinds(environment: Environment, size: number): Promise<Kin
     grant usage on schema bench to coupon_api; grant select on bench.calls to coupon_api`);
   const store = (id: number, count: number) =>
     session.rows("insert into bench.calls values ($1, $2, $3)", [id, takeCalls(count), drawTails(count)]);
-  for (let id = 1; id <= executions; id += 1) {
-    await store(id, groupSize);
-    await store(executions + id, 1);
-  }
+  for (const [place, count] of groupSizes.entries())
+    for (let id = 1; id <= executions; id += 1) await store(place * executions + id, count);
   await session.end();
   await settle(environment);
 
@@ -134,8 +133,10 @@ async function prepareKinds(environment: Environment, size: number): Promise<Kin
     counted: steps,
   };
   return [
-    { name: `a redemption in a group of ${groupSize}`, ...redeem(groupSize, 1) },
-    { name: "a redemption alone", ...redeem(1, executions + 1) },
+    ...groupSizes.map((count, place) => ({
+      name: count === 1 ? "a redemption alone" : `a redemption in a group of ${count}`,
+      ...redeem(count, place * executions + 1),
+    })),
     { name: `an event in a step of ${stepSize}`, ...step },
   ];
 }
