@@ -326,8 +326,17 @@ t.test("a day that is over stays open for an entry that was committed late, unti
 t.test("a number that the sequencer has passed is refused, as after a sequence that was set back", async (t) => {
   world = await scenario(t);
   const { maker, makeCoupons, till } = world.a;
-  const [coupon] = await makeCoupons(1);
+  const [coupon, late] = await makeCoupons(2);
   const psql = await world.openPsql();
+  // A number in a gap is not passed: its transaction is late.
+  await psql.run("begin; select pg_current_xact_id()");
+  const [{ gap }] = (await psql.rows("select nextval('core.event_seq')::int as gap")) as [{ gap: number }];
+  await makeCoupons(1);
+  await takeStep(world.worker);
+  await psql.rows("select setval('core.event_seq', $1)", [gap - 1]);
+  fits(t, await till.redeem(late!), { status: 200 });
+  await psql.rows("select setval('core.event_seq', (select max(event_seq) from rules.event))");
+  await psql.run("rollback");
   // The numbers of a transaction that was rolled back are in no table.
   await psql.run("begin; select nextval('core.event_seq') from generate_series(1, 3); rollback");
   await makeCoupons(1);
