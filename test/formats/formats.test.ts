@@ -1,7 +1,7 @@
 // What the database sends, as texts: IDs, and the lines of a statement's files.
 import { createHash, randomUUID } from "node:crypto";
 import t from "tap";
-import { renderGrant, type Grant } from "../../src/gate/answer.ts";
+import { drawTails, renderGrant, type Grant } from "../../src/gate/answer.ts";
 import { externalId } from "../../src/formats/id.ts";
 import { printable, replaceUnprintable } from "../../src/formats/field-types.ts";
 import { type Kind, type Line, linesPerPage, measureFile, renderFile } from "../../src/formats/statement-csv.ts";
@@ -49,6 +49,13 @@ t.test("SQL and TypeScript write the answer to a grant alike", async (t) => {
   );
   t.equal(rows.length, 5);
   for (const { text, ...grant } of rows) t.equal(renderGrant(grant), text);
+});
+
+t.test("The bytes that we draw for IDs have the version and the variant of a UUIDv7", (t) => {
+  const tails = drawTails(100).toString("hex").match(/.{20}/g)!;
+  t.equal(new Set(tails).size, 100);
+  for (const tail of tails) t.match(tail, /^7...[89ab]/);
+  t.end();
 });
 
 t.test("SQL and TypeScript refuse the same characters: of all code points, those that nobody can see", async (t) => {

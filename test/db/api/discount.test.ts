@@ -240,6 +240,8 @@ for (const kind of kinds)
         const reply = await send(by, operation, coupon, ask);
         t.equal(outcomeOf(reply), expected, name);
         t.equal(outcomeOf(await by.query(coupon)), expected, `query after ${name}`);
+        const recorded = await by.get(`/v1/requests/${reply.headers["x-request-id"]}`);
+        t.ok(recorded.text.includes(`"response":${reply.text},`), `what is recorded of ${name}`);
         const entries = operation === "lock" ? [] : [{ minor: String(minor), currency: terms.currency ?? "EUR" }];
         const written = await world.owner.rows(entriesOf, [reply.json.redemption]);
         t.strictSame([...written], entries, "the ledger has the same amount");

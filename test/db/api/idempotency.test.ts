@@ -68,6 +68,37 @@ t.test("A retry is found by its request_id or its idempotency-key; its body is c
   await checkReplay(t, first, () => post(redeemPath, spelled), "spelled in another way");
 });
 
+t.test(
+  "The answer to a lock stays the same when its end is moved, or the lock is confirmed and reversed",
+  async (t) => {
+    const [coupon] = await makeCoupons(1);
+    const { request_id: lock_request_id, ...order } = bodyOf(coupon);
+    const key = newRequestId();
+    const first = await post(lockPath, { ...order, request_id: lock_request_id }, key);
+    t.match(first.text, /"lock_expires_at":"/);
+    const retries = async (message: string) => {
+      await checkReplay(t, first, () => post(lockPath, { ...order, request_id: lock_request_id }), message);
+      const renamed = { ...order, request_id: newRequestId() };
+      await checkReplay(t, first, () => post(lockPath, renamed, key), `${message}, by key`, true);
+      for (const id of [lock_request_id, renamed.request_id])
+        t.ok((await till.get(`/v1/requests/${id}`)).text.includes(`"response":${first.text},`), message);
+      const text = "select response from report.request where request_id = any ($1)";
+      const rows = await psql.rows<{ response: string }>(text, [[lock_request_id, renamed.request_id]]);
+      t.strictSame(
+        [...rows].map(({ response }) => response),
+        [first.text, first.text],
+        message,
+      );
+    };
+    await world.owner.rows("update core.redemption set lock_expires_at = lock_expires_at - interval '1 minute'");
+    await retries("with another end");
+    const { json } = await post("/v1/coupons/confirm", { ...bodyOf(coupon), lock_request_id });
+    const reversal = { request_id: newRequestId(), redemption: json.redemption };
+    t.equal((await post("/v1/redemptions/reverse", reversal)).status, 200);
+    await retries("reversed");
+  },
+);
+
 t.test("Another body or operation under a used name is refused, and the first answer stays", async (t) => {
   const [coupon, other] = await makeCoupons(2);
   const key = newRequestId();
