@@ -18,8 +18,8 @@ import { readTls, withoutTls } from "./tls.ts";
 import type { Database, Options, Session } from "./types.ts";
 
 const endDeadlineMs = 3_000;
-// Where the server finds that a prepared statement is gone, or that its columns have changed.
-const outdated = new Set(["FetchPreparedStatement", "RevalidateCachedQuery"]);
+// Where the server finds that a prepared statement is gone, or that its columns or those of a function have changed.
+const outdated = new Set(["FetchPreparedStatement", "RevalidateCachedQuery", "tupledesc_match"]);
 
 /** Opens up to `max` connections (10 by default), each when it is first needed. */
 export function connect(address: Address, options: Options): Database {

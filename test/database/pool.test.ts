@@ -2,7 +2,7 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { Unavailable } from "../../src/common/unavailable.ts";
-import { connect } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
 import { openReconnecting } from "../../src/database/reconnecting.ts";
 import type { Database } from "../../src/database/types.ts";
 import { createDatabase } from "../support/database.ts";
@@ -81,6 +81,30 @@ t.test("statements in a pipe whose columns change meanwhile run again, and each 
   t.strictSame(
     answers.map((rows) => ({ ...rows[0] })),
     ["b", "c", "d"].map((own) => ({ value: "1", own })),
+  );
+});
+
+t.test("a statement runs again if its function returns other columns than when it began", async (t) => {
+  const psql = openSession(address, { name: "coupon test type" });
+  t.teardown(() => psql.end());
+  await psql.run(`
+    create type public.pair as (a int);
+    create function public.pairs() returns public.pair[] language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock(7);
+      return array(select jsonb_populate_record(null::public.pair, '{"a": 1}') from pg_database limit 1);
+    end $$`);
+  const text = "select a from unnest(public.pairs())";
+  await pool.rows(text);
+  await psql.run("select pg_advisory_lock(7)");
+  const waiting = pool.rows(text);
+  const blocked = "select from pg_locks where locktype = 'advisory' and not granted";
+  await waitUntil("the wait for the lock", async () => (await psql.rows(blocked)).length === 1);
+  await psql.run("alter type public.pair add attribute b int");
+  await psql.run("select pg_advisory_unlock(7)");
+  t.strictSame(
+    [...(await waiting)].map((row) => ({ ...(row as object) })),
+    [{ a: 1 }],
   );
 });
 

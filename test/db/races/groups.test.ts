@@ -14,7 +14,7 @@ const handedBack = "handed back";
 const codeOf = (body: string): string => JSON.parse(body).code;
 
 const world = await scenario(t);
-const coupons = (await world.a.makeCoupons(78)).map(({ code }) => lookupHash(world.keys, code));
+const coupons = (await world.a.makeCoupons(90)).map(({ code }) => lookupHash(world.keys, code));
 const psql = await world.openPsql();
 // A test that fails lets go of its rows.
 t.afterEach(() => psql.run("rollback"));
@@ -241,4 +241,28 @@ t.test("An old nonce can be used again while it is being deleted", async (t) => 
   await world.owner.rows(age, [nonce]);
   const twice = [redeem(nextCoupon(), { nonce }), redeem(nextCoupon(), { nonce })];
   t.strictSame(await answers(twice), [200, "NONCE_REUSED"], "once in a group");
+});
+
+t.test("A lock whose cancel is answered while its group runs is refused, wherever the group has got to", async (t) => {
+  const locks = nextCoupons(12).map((coupon) => call("lock", { coupon, merchant }, { request_id: newRequestId() }));
+  const [first, last] = [locks[0]!, locks.at(-1)!];
+  await answers([call("lock", first.args)]);
+  // The group marks this lock as LAPSED, and waits there.
+  await psql.run(`
+    update core.redemption set lock_expires_at = clock_timestamp() where status = 'LOCKED';
+    create function public.pause() returns trigger language plpgsql as
+      'begin perform pg_advisory_xact_lock(1); return new; end';
+    create trigger pause before update on core.redemption
+    for each row when (new.status = 'LAPSED') execute function public.pause()`);
+  t.teardown(() => psql.run("drop trigger pause on core.redemption; drop function public.pause()"));
+  const other = await openGateSession(world, "ak_a");
+  t.teardown(() => other.session.end());
+  await psql.run("begin; select pg_advisory_xact_lock(1)");
+  const group = answers(locks);
+  await untilBlocked(world, 1);
+  const cancel = call("cancel", { ...last.args, lock_request_id: last.request_id });
+  const [cancelled] = await other.send([cancel], false);
+  t.equal(codeOf(cancelled!.body), "LOCK_NOT_FOUND");
+  await psql.run("commit");
+  t.strictSame(await group, [...locks.slice(1).map(() => 200), "LOCK_CANCELLED"]);
 });

@@ -18,10 +18,10 @@ begin
   if not rules.share_redemptions(p_calls[p_ordinals[1]]) then
     return array(select rules.hand_back(o) from unnest(p_ordinals) o);
   end if;
-  -- whole rows, because each column of each join makes a statement slower to start
+  -- Whole rows, because each column of each join makes a statement slower to start. Only the coupon
+  -- is as it is now; the others are as they were when the statement began.
   for v_case in
-    select c as call, m.merchant_id, k as coupon, b as batch, t as template,
-           x.lock_request_id is not null as is_cancelled
+    select c as call, m.merchant_id, k as coupon, b as batch, t as template
     from unnest(p_calls) c
     join core.merchant m
       on m.tenant_id = c.tenant_id
@@ -31,11 +31,6 @@ begin
       on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
     join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
     join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
-    left join core.lock_cancellation x
-      on x.tenant_id = k.tenant_id
-         and x.coupon_id = k.coupon_id
-         and x.caller_id = c.caller_id
-         and x.lock_request_id = c.request_id
     where c.ordinal = any (p_ordinals)
     for no key update of k skip locked
   loop
@@ -49,7 +44,7 @@ begin
     v_now := clock_timestamp();
     v_is := rules.decide_redemption(
       v_case.call, v_case.merchant_id, v_coupon, v_case.batch, v_case.template,
-      v_case.is_cancelled, v_now);
+      rules.is_lock_cancelled(v_case.call, v_coupon.coupon_id), v_now);
     if v_is.discount_minor is null then
       v_refused := v_refused || v_is.refusal;
     else
