@@ -12,11 +12,19 @@ const written = Buffer.alloc(26);
 
 /** `now` is in milliseconds since 1970. */
 export function newId(prefix: string, now: number = Date.now()): string {
-  const bytes = randomBytes(16);
-  bytes.writeUIntBE(now, 0, 6);
-  bytes[6] = 0x70 | (bytes[6]! & 0x0f);
-  bytes[8] = 0x80 | (bytes[8]! & 0x3f);
-  return externalId(prefix, bytes.toString("hex"));
+  return externalId(prefix, now.toString(16).padStart(12, "0") + drawTails(1).toString("hex"));
+}
+
+const tailSize = 10;
+
+/** Returns the last ten bytes of `count` UUIDv7s, which begin with the version. The bytes before are the time. */
+export function drawTails(count: number): Buffer {
+  const tails = randomBytes(count * tailSize);
+  for (let at = 0; at < tails.length; at += tailSize) {
+    tails[at] = 0x70 | (tails[at]! & 0x0f);
+    tails[at + 2] = 0x80 | (tails[at + 2]! & 0x3f);
+  }
+  return tails;
 }
 
 /** Does the same as rules.format_id in the database. Takes a UUID as PostgreSQL writes it, with or without hyphens. */

@@ -1,6 +1,4 @@
-// The answers of gate.perform_calls. It leaves two things to us: the body of a lock or redeem that is granted, and the
-// random bits of its ID.
-import { randomBytes } from "node:crypto";
+// The answers of gate.perform_calls. The body of a lock or redeem that is granted is written here.
 import { externalId } from "../formats/id.ts";
 
 // code: the error code, null for a success. resource: what a NOT_FOUND is about.
@@ -49,16 +47,4 @@ export function renderGrant(grant: Grant): string {
     `"discount_amount":${discount_amount},"currency":"${currency}"` +
     (end === null ? "}" : `,"lock_expires_at":"${end.toISOString()}"}`)
   );
-}
-
-const tailSize = 10;
-
-/** For each call, the last ten bytes of a UUIDv7, which begin with its version. The database puts the time before. */
-export function drawTails(count: number): Buffer {
-  const tails = randomBytes(count * tailSize);
-  for (let at = 0; at < tails.length; at += tailSize) {
-    tails[at] = 0x70 | (tails[at]! & 0x0f);
-    tails[at + 2] = 0x80 | (tails[at + 2]! & 0x3f);
-  }
-  return tails;
 }

@@ -1,8 +1,8 @@
 // What the database sends, as texts: IDs, and the lines of a statement's files.
 import { createHash, randomUUID } from "node:crypto";
 import t from "tap";
-import { drawTails, renderGrant, type Grant } from "../../src/gate/answer.ts";
-import { externalId } from "../../src/formats/id.ts";
+import { renderGrant, type Grant } from "../../src/gate/answer.ts";
+import { drawTails, externalId } from "../../src/formats/id.ts";
 import { printable, replaceUnprintable } from "../../src/formats/field-types.ts";
 import { type Kind, type Line, linesPerPage, measureFile, renderFile } from "../../src/formats/statement-csv.ts";
 import { openScratchDatabase } from "../support/database.ts";

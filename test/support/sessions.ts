@@ -2,7 +2,8 @@
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession } from "../../src/database/connect.ts";
-import { answerColumns, drawTails, toOutcome, type AnswerRow } from "../../src/gate/answer.ts";
+import { answerColumns, toOutcome, type AnswerRow } from "../../src/gate/answer.ts";
+import { drawTails } from "../../src/formats/id.ts";
 import { newRequestId } from "./request-id.ts";
 import type { Scenario } from "./scenario.ts";
 

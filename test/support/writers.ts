@@ -1,5 +1,5 @@
-// Concurrent writers of events, as processes of the service are: they call gate.perform in transactions that stay open
-// between write and commit, and roll some of them back.
+// Concurrent writers of events, as processes of the service are: they call gate.perform_calls in transactions that stay
+// open between write and commit, and roll some of them back.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Scenario } from "./scenario.ts";
 import { openGateSession, type GateCall, type GateRow } from "./sessions.ts";

@@ -1,5 +1,6 @@
-// Calls of one group, sent to gate.perform as the service sends them. A call that would have to wait for another call
-// of the group, or for another session, is handed back and writes nothing. A name is a request_id or idempotency-key.
+// Calls of one group, sent to gate.perform_calls as the service sends them. A call that would have to wait for another
+// call of the group, or for another session, is handed back and writes nothing. A name is a request_id or
+// idempotency-key.
 import t from "tap";
 import { lookupHash } from "../../../src/crypto/coupon-code.ts";
 import type { Session } from "../../../src/database/types.ts";

@@ -1,8 +1,7 @@
 // The short form of the benches: each completes, gets right answers, measures something and breaks no invariant. Its
 // figures mean nothing. Left out are `scale`, whose parts the others run too, `reports`, whose data and questions
 // test/db/plans.test.ts uses, `instructions`, which takes valgrind minutes, and `--against`, which starts all programs
-// twice. And the service that is written by hand
-// has the duties of ours.
+// twice. The other test shows that the hand-written service has the duties of ours.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import t from "tap";
