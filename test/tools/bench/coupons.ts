@@ -70,8 +70,7 @@ async function openBatch({ database, keys }: Environment, batch: string) {
 /** With all fields that a till sends. */
 function makeBody(number: number, code: string) {
   return {
-    // As long as a UUID. No code has the letter u, so no request_id looks like one by chance.
-    request_id: randomUUID().replaceAll("-", "u"),
+    request_id: makeRequestId(),
     coupon: code,
     merchant: merchants[number % merchants.length]!,
     store: `store ${number % 900}`,
@@ -82,15 +81,34 @@ function makeBody(number: number, code: string) {
 }
 
 /** The call that the HTTP layer makes of such a body. */
-export function redeemCall({ credentialId, keys }: Environment, { lookup, body }: Coupon): Call {
+export function tillCall({ credentialId, keys }: Environment, operation: string, { lookup, body }: Coupon): Call {
   const { request_id, ...args } = body;
   return {
     credential_id: credentialId,
-    nonce: randomBytes(12).toString("base64url"),
-    operation: "redeem",
+    nonce: makeNonce(),
+    operation,
     request_id,
     idempotency_key: null,
-    body_hash: hashBody(keys, body),
+    body_hash: operation === "query" ? null : hashBody(keys, body),
     args: { ...args, coupon: lookup },
   };
 }
+
+/** The call that comes after this one, about the same coupon. */
+export function nextCall(call: Call, operation: "confirm" | "reverse", redemption: string): Call {
+  const { coupon, merchant } = call.args;
+  return {
+    ...call,
+    nonce: makeNonce(),
+    operation,
+    request_id: makeRequestId(),
+    args:
+      operation === "confirm"
+        ? { coupon, merchant, lock_request_id: call.request_id }
+        : { redemption, reason: "returned" },
+  };
+}
+
+const makeNonce = (): string => randomBytes(12).toString("base64url");
+// As long as a UUID. No code has the letter u, so no request_id looks like one by chance.
+const makeRequestId = (): string => randomUUID().replaceAll("-", "u");

@@ -179,7 +179,8 @@ function describeTenant(subscribers: Subscriber[] = []) {
       ...subscribers.map(({ id, ...webhook }) => party(id, { webhook })),
     ],
     merchants: merchants.map((id) => merchant(id, distributor)),
-    templates: [template("tpl_bench", distributor)],
+    // Locks that the bench `instructions` makes are confirmed under valgrind, many minutes later.
+    templates: [template("tpl_bench", distributor, { lock_ttl_seconds: 86_400 })],
     credentials: [credential(accessKey)],
   };
   return { tenants: [tenant] };

@@ -1,4 +1,4 @@
-// instructions: how many instructions the database needs for a redemption in a group, for one alone, and for an event
+// instructions: how many instructions the database needs for the calls of a till, alone and in groups, and for an event
 // in a step of the sequencer. They hardly depend on the load of the machine. Each figure is the difference of two runs
 // of different length under valgrind's callgrind, so it counts warm calls: the start, the first plans and the end of
 // both runs are the same. Plans are made for filled, analyzed tables, whose pages are all in memory: reading one would
@@ -8,17 +8,26 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 import { openSession } from "../../../src/database/connect.ts";
 import { dataFolder, findBinaries, findHome, serverEnv } from "../../../src/embedded/data-directory.ts";
-import { drawTails } from "../../../src/formats/id.ts";
+import { drawTails, externalId } from "../../../src/formats/id.ts";
 import { answerColumns } from "../../../src/gate/answer.ts";
 import { startEmbedded } from "../../../src/embedded/server.ts";
 import { removeFolder } from "../../support/temporary-folder.ts";
-import { openPool, redeemCall } from "./coupons.ts";
+import type { Call } from "../../../src/gate/gate.ts";
+import { nextCall, openPool, tillCall } from "./coupons.ts";
 import { checkInvariants, openEnvironment, settle, type Environment, type Run } from "./environment.ts";
 import { fillRedemptions } from "./fill.ts";
 import type { Row } from "./measure.ts";
 
-const groupSizes = [30, 8, 1];
-const [largeGroup = 0] = groupSizes;
+// The calls that are counted, each in groups of these sizes: those that are named, or the ones that come next.
+type Operation = { name: string; sizes: number[]; next?: "confirm" | "reverse" };
+const operations: Operation[] = [
+  { name: "redeem", sizes: [30, 8, 1] },
+  { name: "lock", sizes: [8, 1] },
+  { name: "lock", sizes: [8, 1], next: "confirm" },
+  { name: "redeem", sizes: [8, 1], next: "reverse" },
+  { name: "query", sizes: [8, 1] },
+];
+const largeGroup = 30;
 // What arrives between two steps at 3,000 redemptions a second.
 const stepSize = 300;
 // PL/pgSQL keeps a plan after five executions, so later ones are warm.
@@ -85,20 +94,23 @@ async function prepareKinds(environment: Environment, size: number): Promise<Kin
   const executions = 2 * warmCount + size;
   const events = (2 * warmCount + steps) * stepSize;
   await fillRedemptions(environment, [await release(filledCount)]);
-  const fresh = executions * groupSizes.reduce((sum, each) => sum + each) + events;
+  const groups = operations.flatMap(({ sizes, ...operation }) => sizes.map((count) => ({ ...operation, count })));
+  const fresh = executions * groups.reduce((sum, { count }) => sum + count, 0) + events;
   const coupons = await (await openPool(environment, fresh)).draw(fresh);
   await untilCaughtUp();
   await stop();
-  const takeCalls = (count: number): string =>
-    JSON.stringify(coupons.splice(0, count).map((coupon) => redeemCall(environment, coupon)));
 
   const session = openSession(environment.address, { name: "coupon bench" });
   await session.run("create extension pg_prewarm");
+  const perform = (calls: Call[]) =>
+    session.rows<{ redemption_id: string }>(
+      "select redemption_id from unnest(gate.perform_calls($1, $2::text::jsonb, $3, false)) order by ordinal",
+      [tenantId, JSON.stringify(calls), drawTails(calls.length)],
+    );
+  const take = (operation: string, count: number): Call[] =>
+    coupons.splice(0, count).map((coupon) => tillCall(environment, operation, coupon));
   // For the sequencer.
-  for (let left = events; left > 0; left -= largeGroup) {
-    const params = [tenantId, takeCalls(largeGroup), drawTails(largeGroup)];
-    await session.rows("select http_status from unnest(gate.perform_calls($1, $2::text::jsonb, $3, false))", params);
-  }
+  for (let left = events; left > 0; left -= largeGroup) await perform(take("redeem", largeGroup));
   // The service sends calls as a parameter. Here each would be part of a statement, and the server would read it
   // character by character: 45,000 instructions for a call. So a table holds them, as the parameter would.
   await session.run(`
@@ -106,41 +118,55 @@ async function prepareKinds(environment: Environment, size: number): Promise<Kin
     create table bench.calls (
       id int primary key, calls text storage external, tails bytea storage external);
     grant usage on schema bench to coupon_api; grant select on bench.calls to coupon_api`);
-  const store = (id: number, count: number) =>
-    session.rows("insert into bench.calls values ($1, $2, $3)", [id, takeCalls(count), drawTails(count)]);
-  for (const [place, count] of groupSizes.entries())
-    for (let id = 1; id <= executions; id += 1) await store(place * executions + id, count);
+  async function store(id: number, { name, count, next }: (typeof groups)[number]): Promise<void> {
+    let calls = take(name, count);
+    if (next !== undefined) {
+      const made = await perform(calls);
+      calls = calls.map((call, place) => nextCall(call, next, externalId("red", made[place]!.redemption_id)));
+    }
+    await session.rows("insert into bench.calls values ($1, $2, $3)", [id, JSON.stringify(calls), drawTails(count)]);
+  }
+  const kinds: Kind[] = [];
+  let id = 1;
+  for (const group of groups) {
+    const { name, count, next = name } = group;
+    kinds.push({
+      name: `${next} ${count === 1 ? "alone" : `in a group of ${count}`}`,
+      ...callKind(tenantId, id, count, size),
+    });
+    for (const end = id + executions; id < end; id += 1) await store(id, group);
+  }
   await session.end();
   await settle(environment);
+  return [...kinds, stepKind(steps)];
+}
 
-  const redeem = (count: number, firstId: number) => ({
+/** Kinds that perform the stored calls from `firstId` on. */
+function callKind(tenantId: number, firstId: number, count: number, size: number): Omit<Kind, "name"> {
+  let id = firstId;
+  return {
     prepare: [
       "set role coupon_api",
       `prepare perform (int) as select ${answerColumns} from bench.calls c, ` +
         `unnest(gate.perform_calls(${tenantId}, c.calls::jsonb, c.tails, false)) where c.id = $1`,
     ],
-    execute: () => `execute perform (${firstId++})`,
+    execute: () => `execute perform (${id++})`,
     answer: 'http_status = "200"',
     rows: count,
     size: count,
     counted: size,
-  });
-  const step = {
-    prepare: ["set role coupon_worker", `prepare step as select sequenced from jobs.sequence_events(${stepSize})`],
-    execute: () => "execute step",
-    answer: `sequenced = "${stepSize}"`,
-    rows: 1,
-    size: stepSize,
-    counted: steps,
   };
-  return [
-    ...groupSizes.map((count, place) => ({
-      name: count === 1 ? "a redemption alone" : `a redemption in a group of ${count}`,
-      ...redeem(count, place * executions + 1),
-    })),
-    { name: `an event in a step of ${stepSize}`, ...step },
-  ];
 }
+
+const stepKind = (steps: number): Kind => ({
+  name: `an event in a step of ${stepSize}`,
+  prepare: ["set role coupon_worker", `prepare step as select sequenced from jobs.sequence_events(${stepSize})`],
+  execute: () => "execute step",
+  answer: `sequenced = "${stepSize}"`,
+  rows: 1,
+  size: stepSize,
+  counted: steps,
+});
 
 /** Runs the kind in a PostgreSQL without other processes. `dataDir` has a stopped server. */
 async function countInstructions(dataDir: string, database: string, kind: Kind, times: number): Promise<number> {

@@ -18,7 +18,7 @@ begin
   from core.template t
   where t.tenant_id = p_batch.tenant_id and t.template_id = p_batch.template_id;
   v_is := rules.decide_redemption(
-    p_call, p_merchant_id, v_coupon, p_batch, v_template, false, p_now);
+    p_call, p_merchant_id, v_coupon, p_batch, v_template, p_now);
   if (v_is.refusal).http_status in (400, 404) then
     refusal := v_is.refusal;
     return;

@@ -1,9 +1,9 @@
 -- Decides a lock or redeem: the amounts of a grant in minor units, or a refusal, which has no
--- discount. The reasons are in the order of the error table. p_is_cancelled: the cancel of this
--- lock arrived before it.
+-- discount. The reasons are in the order of the error table, except LOCK_CANCELLED, which the
+-- calling function and rules.refuse_redemption find.
 create or replace function rules.decide_redemption(
   p_call core.call, p_merchant_id int, p_coupon core.coupon, p_batch core.batch,
-  p_template core.template, p_is_cancelled boolean, p_now timestamptz,
+  p_template core.template, p_now timestamptz,
   out refusal core.answer, out order_minor bigint, out discount_minor bigint)
 language plpgsql stable as $$
 declare
@@ -31,7 +31,6 @@ begin
     when not p_template.is_for_all_merchants
          and not rules.is_in_scope(p_call.tenant_id, p_template.template_id, p_merchant_id)
       then 'MERCHANT_NOT_IN_SCOPE'
-    when p_is_cancelled then 'LOCK_CANCELLED'
     when p_batch.suspended_at is not null then 'BATCH_SUSPENDED'
     when p_coupon.status = 'VOIDED' then 'COUPON_VOIDED'
     when p_coupon.status = 'REDEEMED' then 'COUPON_REDEEMED'

@@ -43,22 +43,27 @@ begin
     v_held := v_held || v_coupon.coupon_id;
     v_now := clock_timestamp();
     v_is := rules.decide_redemption(
-      v_case.call, v_case.merchant_id, v_coupon, v_case.batch, v_case.template,
-      rules.is_lock_cancelled(v_case.call, v_coupon.coupon_id), v_now);
+      v_case.call, v_case.merchant_id, v_coupon, v_case.batch, v_case.template, v_now);
     if v_is.discount_minor is null then
       v_refused := v_refused || v_is.refusal;
     else
       v_grants := v_grants || (
         v_case.call, rules.make_redemption_id(v_now, (v_case.call).random), v_case.merchant_id,
         v_coupon.coupon_id, (v_case.batch).distributor_id, (v_case.template).currency,
-        v_is.discount_minor, v_is.order_minor,
-        rules.format_amount(
+        v_is.discount_minor, v_is.order_minor, rules.format_amount(
           v_is.discount_minor, (v_case.template).decimals, (v_case.call).amount_unit),
-        v_now, case p_status
-          when 'LOCKED' then v_now + make_interval(secs => (v_case.template).lock_ttl_seconds)
+        v_now, case when p_status = 'LOCKED'
+          then v_now + make_interval(secs => (v_case.template).lock_ttl_seconds)
         end)::core.grant;
     end if;
   end loop;
+  -- after the loop, once for all: a cancel holds its coupon, so no more arrive
+  if rules.has_cancellation((p_calls[1]).tenant_id, v_held) then
+    v_refused := v_refused || rules.refuse_cancelled(v_grants);
+    v_grants := array(
+      select g from unnest(v_grants) g where (g.call).ordinal not in (
+        select r.ordinal from unnest(v_refused) r));
+  end if;
   if cardinality(v_grants) < cardinality(p_ordinals) then
     v_refused := rules.refuse_others(p_calls, p_ordinals, v_grants, v_refused);
   end if;

@@ -1,10 +1,17 @@
--- The refusal of a lock or redeem, with what the error table lists as its details.
+-- The refusal of a lock or redeem, with what the error table lists as its details. If the cancel of
+-- the lock came first, that is the reason, unless p_code is before it in the error table.
 create or replace function rules.refuse_redemption(
   p_call core.call, p_code text, p_coupon core.coupon, p_template core.template,
   p_ordered core.ordered, p_order_minor bigint)
 returns core.answer
 language plpgsql stable as $$
 begin
+  if p_call.operation <> 'query'
+    and p_code not in ('INVALID_REQUEST', 'MERCHANT_NOT_IN_SCOPE')
+    and rules.is_lock_cancelled(p_call, p_coupon.coupon_id)
+  then
+    return rules.refuse(p_call, 'LOCK_CANCELLED');
+  end if;
   case p_code
     when 'COUPON_VOIDED' then
       return rules.refuse_at(p_call, p_code, 'voided_at', (
