@@ -708,8 +708,8 @@ CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.redemption REFERENCING 
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
-CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at, lock_expires_at, redeemed_at, ended_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
-CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
+CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
+CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status, lock_expires_at, redeemed_at, ended_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
 comment on table core.redemption is 'One row per granted lock or redeem, with its outcome.';
 comment on column core.redemption.lock_expires_at is 'Null: redeemed without a lock.';
 comment on column core.redemption.ended_at is 'When it was reversed, cancelled or marked LAPSED.';
@@ -779,7 +779,7 @@ create table core.reversal (
   constraint reversal_reason_is_printable CHECK (core.is_printable(reason)) NOT VALID
 );
 CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.reversal REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
-CREATE CONSTRAINT TRIGGER reversal_agrees_with_the_ledger AFTER INSERT ON core.reversal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
+CREATE CONSTRAINT TRIGGER redemption_of_reversal_is_reversed AFTER INSERT ON core.reversal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_reversal();
 CREATE TRIGGER reversal_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.reversal FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
 comment on table core.reversal is 'Reversals. A reversal always covers the whole redemption.';
 comment on column core.reversal.reversal_id is 'UUIDv7. Outside the database: rvs_ and 26 characters.';

@@ -75,7 +75,7 @@ const shown = (view: string, where: string) =>
 const checkLock = "(rules.check_lock(null, r, statement_timestamp())).code";
 const order = `jsonb_populate_record(
   null::core.call, '{"variant": "A", "amount_unit": "major", "args": {"order_amount": 1000}}')`;
-const decided = `rules.decide_redemption(${order}, 1, c, b, t, false, statement_timestamp())`;
+const decided = `rules.decide_redemption(${order}, 1, c, b, t, statement_timestamp())`;
 const checkRedeemable = `select ((${decided}).refusal).code
   from core.coupon c
   join core.batch b using (batch_id)

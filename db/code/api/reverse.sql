@@ -5,39 +5,35 @@ language plpgsql volatile as $$
 declare
   v_id           uuid := rules.parse_id('red', p_call.args ->> 'redemption');
   v_reversal_id  uuid := rules.make_id();
-  v_redemption   core.redemption;
-  v_coupon       core.coupon;
-  v_batch        core.batch;
   v_held         record;
-  v_found        record;
+  v_redemption   core.redemption;
   v_now          timestamptz;
 begin
-  -- lock rows: the coupon first, then the redemption; read both again
-  select r.* into v_redemption
+  -- lock rows
+  if p_call.may_wait then
+    perform rules.hold_redemption_and_coupon(p_call.tenant_id, v_id);
+  end if;
+  select r as redemption, k as coupon, b.distributor_id, t.after_reversal into v_held
   from core.redemption r
-  join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id
-  where r.tenant_id = p_call.tenant_id
-    and r.redemption_id = v_id
-    and rules.may_act_for(p_call, m.merchant_id, m.party_id);
+  join core.merchant m
+    on m.tenant_id = r.tenant_id
+       and m.merchant_id = r.merchant_id
+       and rules.may_act_for(p_call, m.merchant_id, m.party_id)
+  join core.coupon k on k.tenant_id = r.tenant_id and k.coupon_id = r.coupon_id
+  join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
+  join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
+  where r.tenant_id = p_call.tenant_id and r.redemption_id = v_id
+  for no key update of k, r skip locked;
   if not found then
-    return rules.refuse_not_found(p_call, 'redemption');
+    return case
+      when rules.is_redemption_visible(p_call, v_id) then rules.hand_back()
+      else rules.refuse_not_found(p_call, 'redemption')
+    end;
   end if;
-  select c.* into v_coupon
-  from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
-  v_held := rules.hold_coupon(p_call, v_coupon.lookup_hash);
-  if not v_held.is_held then
-    return v_held.answer;
-  end if;
-  v_found := rules.hold_redemption(p_call, v_id);
-  if not v_found.is_held then
-    return rules.hand_back();
-  end if;
-  v_redemption := v_found.redemption;
-  select c.* into v_coupon
-  from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
 
   -- decide
   v_now := clock_timestamp();
+  v_redemption := v_held.redemption;
   if v_redemption.status = 'REVERSED' then
     return rules.refuse(p_call, 'REDEMPTION_REVERSED', (
       select format('{"reversal":"%s","reversed_at":"%s"}',
@@ -49,19 +45,15 @@ begin
   end if;
 
   -- write
-  v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
   perform rules.write_reversal(
-    v_redemption, v_reversal_id, v_batch.distributor_id, p_call.caller_id,
+    v_redemption, v_reversal_id, v_held.distributor_id, p_call.caller_id,
     p_call.args ->> 'reason', v_now);
-  if (select t.after_reversal
-      from core.template t
-      where t.tenant_id = v_batch.tenant_id and t.template_id = v_batch.template_id) = 'reissued'
-  then
-    perform rules.free_coupon(v_coupon, v_now);
+  if v_held.after_reversal = 'reissued' then
+    perform rules.free_coupon(v_held.coupon, v_now);
   end if;
 
   -- answer
   return rules.succeed(format('{"ok":true,"redemption":"%s","reversal":"%s","status":"REVERSED"}',
-    rules.format_id('red', v_id), rules.format_id('rvs', v_reversal_id)));
+    p_call.args ->> 'redemption', rules.format_id('rvs', v_reversal_id)));
 end
 $$;

@@ -125,7 +125,7 @@ t.test("lock and redeem: of several refusals the first in the table is given, an
 t.test("confirm, void and query: the merchant, the coupon, the merchant scope, then the state", async (t) => {
   const { till, makeCoupons } = world.a;
   const [voided, cancelled] = (await makeCoupons(2, "ISSUED", "tpl_scoped")) as [Coupon, Coupon];
-  const [open] = (await makeCoupons(1)) as [Coupon];
+  const [open, live] = (await makeCoupons(2)) as [Coupon, Coupon];
   const unknown = makeCode(world.keys, "1", batchKey(world.keys, "1", Buffer.alloc(32, 9)), 1);
   const elsewhere = { merchant: "mch_a2" };
   await till.ok.void(voided, elsewhere);
@@ -133,6 +133,7 @@ t.test("confirm, void and query: the merchant, the coupon, the merchant scope, t
     await till.ok.lock(coupon, elsewhere);
     await till.ok.cancel(coupon);
   }
+  await till.ok.lock(live, elsewhere);
   const refusalOf = async (operation: "confirm" | "void" | "query", coupon: Coupon, merchant: string) => {
     const { json } = await till[operation](coupon, { merchant });
     return json.details?.resource ?? json.code;
@@ -145,6 +146,7 @@ t.test("confirm, void and query: the merchant, the coupon, the merchant scope, t
   }
   t.equal(await refusalOf("confirm", cancelled, "mch_a"), "MERCHANT_NOT_IN_SCOPE");
   t.equal(await refusalOf("confirm", open, "mch_a"), "LOCK_NOT_FOUND", "of another merchant");
+  t.equal(await refusalOf("confirm", live, "mch_a"), "LOCK_NOT_FOUND", "of another merchant, and live");
   t.equal(await refusalOf("confirm", open, "mch_a2"), "LOCK_CANCELLED");
 });
 

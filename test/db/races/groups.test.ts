@@ -15,7 +15,7 @@ const handedBack = "handed back";
 const codeOf = (body: string): string => JSON.parse(body).code;
 
 const world = await scenario(t);
-const coupons = (await world.a.makeCoupons(90)).map(({ code }) => lookupHash(world.keys, code));
+const coupons = (await world.a.makeCoupons(96)).map(({ code }) => lookupHash(world.keys, code));
 const psql = await world.openPsql();
 // A test that fails lets go of its rows.
 t.afterEach(() => psql.run("rollback"));
@@ -122,6 +122,48 @@ t.test("A call whose redemption a psql session has locked is handed back; the ot
   t.equal(await lapseLocks(), 0, "the job does not wait either");
   await psql.run("rollback");
   t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
+});
+
+t.test("Of the confirms of a lock in a group the first is granted, and the others are handed back", async (t) => {
+  const [once, twice, both, retried, expired, cancelled] = nextCoupons(6) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  const lock = (coupon: string, id: string, more: object = {}) =>
+    call("lock", { coupon, merchant }, { request_id: `${id} ${coupon}`, ...more });
+  const confirm = (coupon: string, id = "lock") =>
+    call("confirm", { coupon, merchant, lock_request_id: `${id} ${coupon}` });
+  const all = [once, twice, both, retried, expired, cancelled];
+  const keyOf = (coupon: string) => ({ idempotency_key: `key ${coupon}` });
+  const locked = await answers(all.map((coupon) => lock(coupon, "lock", keyOf(coupon))));
+  t.strictSame(locked, [200, 200, 200, 200, 200, 200]);
+  // A lock may also be named by its retry.
+  t.strictSame(await answers([both, retried].map((coupon) => lock(coupon, "retry", keyOf(coupon)))), [200, 200]);
+  await world.owner.rows("update core.redemption set lock_expires_at = started_at where lock_request_id = $1", [
+    `lock ${expired}`,
+  ]);
+  const before = await count("ledger_entry");
+  const calls = [
+    confirm(once),
+    confirm(twice),
+    confirm(both, "retry"),
+    confirm(twice),
+    confirm(both),
+    confirm(retried, "retry"),
+    confirm(retried, "retry"),
+    confirm(expired),
+    call("cancel", { coupon: cancelled, lock_request_id: `lock ${cancelled}` }),
+    confirm(cancelled),
+  ];
+  const first = await answers(calls);
+  t.strictSame(first, [200, 200, handedBack, handedBack, 200, 200, handedBack, "LOCK_EXPIRED", 200, "LOCK_CANCELLED"]);
+  t.equal((await count("ledger_entry")) - before, 4);
+  const again = await answers(calls.filter((_, place) => first[place] === handedBack));
+  t.strictSame(again, ["LOCK_CONFIRMED", "LOCK_CONFIRMED", "LOCK_CONFIRMED"]);
 });
 
 t.test("A call on a row that a psql session holds is handed back, and calls on other rows are answered", async (t) => {

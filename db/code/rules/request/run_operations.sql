@@ -1,5 +1,5 @@
--- Runs the operation of each of these calls, and records the answers to writes: all redeems
--- together, all locks together, the others one by one.
+-- Runs the operation of each of these calls, and records the answers to writes: all confirms, all
+-- redeems and all locks together, the others one by one.
 create or replace function rules.run_operations(p_calls core.call[], p_ordinals int[])
 returns core.answer[]
 language plpgsql volatile as $$
@@ -9,6 +9,7 @@ declare
   v_answer    core.answer;
   v_redeems   int[];
   v_locks     int[];
+  v_confirms  int[];
   v_answers   core.answer[];
 begin
   foreach v_ordinal in array p_ordinals loop
@@ -19,10 +20,12 @@ begin
       when 'lock' then
         v_locks := v_locks || v_ordinal;
         continue;
+      when 'confirm' then
+        v_confirms := v_confirms || v_ordinal;
+        continue;
       else v_call := p_calls[v_ordinal];
     end case;
     case v_call.operation
-      when 'confirm' then v_answer := api.confirm(v_call);
       when 'cancel' then v_answer := api.cancel(v_call);
       when 'query' then v_answer := api.query(v_call);
       when 'reverse' then v_answer := api.reverse(v_call);
@@ -52,6 +55,10 @@ begin
   -- these calls are all writes or all reads
   if v_call.body_hash is not null then
     v_answers := rules.record_answers(p_calls, v_answers);
+  end if;
+  if v_confirms is not null then
+    v_answers := v_answers
+      || rules.record_answers(p_calls, api.confirm(p_calls, v_confirms));
   end if;
   if v_redeems is not null then
     v_answers := v_answers || api.redeem(p_calls, v_redeems);
