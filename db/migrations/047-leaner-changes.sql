@@ -1,5 +1,5 @@
 -- What a confirm, cancel or reversal is checked against, with fewer lookups and comparisons. What
--- is refused stays the same.
+-- can be committed stays the same.
 
 -- Each of them sets a time of its redemption. So the trigger that compares the status compares the
 -- times too, and the terms are compared only if a statement names one of them, as no function does.
@@ -126,8 +126,9 @@ begin
 end
 $$;
 
--- A redemption that becomes REVERSED is checked when it does, with its reversal. One that was
--- REVERSED before has a reversal already. So all that is left is that it is REVERSED.
+-- A redemption that becomes or begins as REVERSED is checked then, with its reversal, and reversals
+-- are not deleted. So one that was REVERSED before has its reversal, and cannot get another. All
+-- that is left is that the redemption of a new reversal is REVERSED.
 create function core.check_reversal() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

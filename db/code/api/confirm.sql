@@ -13,7 +13,8 @@ declare
   v_answer   core.answer;
   v_answers  core.answer[];
 begin
-  -- the usual case: a live lock, named by its request_id
+  -- The usual case: a live lock, named by its request_id. What another session holds, or has just
+  -- changed, drops out here (though its coupon may stay held), and is read again below.
   for v_case in
     select c as call, b.distributor_id, r as lock
     from unnest(p_calls) c
@@ -56,6 +57,9 @@ begin
       end if;
     end loop;
   end if;
-  return v_answers || rules.write_confirms(v_grants);
+  if cardinality(v_grants) > 0 then
+    v_answers := v_answers || rules.write_confirms(v_grants);
+  end if;
+  return v_answers;
 end
 $$;

@@ -10,7 +10,7 @@ declare
   v_now          timestamptz;
 begin
   -- lock rows
-  if p_call.may_wait then
+  if p_call.may_wait and rules.is_redemption_visible(p_call, v_id) then
     perform rules.hold_redemption_and_coupon(p_call.tenant_id, v_id);
   end if;
   select r as redemption, k as coupon, b.distributor_id, t.after_reversal into v_held

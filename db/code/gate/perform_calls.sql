@@ -11,8 +11,9 @@
 --   The gate then runs it again, alone, with nonce null.
 --
 -- The operation spend_nonce has no further effect: nonces are spent before any operation runs.
--- A few statements for the whole group check credentials and nonces, find replays, redeem, lock
--- and record. A lock or redeem that is granted has the columns of its redemption, and no body.
+-- A few statements for the whole group check credentials and nonces, find replays, redeem, lock,
+-- confirm and record. A lock or redeem that is granted has the columns of its redemption, and no
+-- body.
 create or replace function gate.perform_calls(
   p_tenant_id int, p_calls jsonb, p_random bytea, p_may_wait boolean)
 returns core.answer[]

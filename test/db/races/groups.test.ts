@@ -207,6 +207,20 @@ t.test("A call on a row that a psql session holds is handed back, and calls on o
   t.strictSame(await answers(held), done);
 });
 
+t.test("A reversal waits for no redemption that its caller may not see", async (t) => {
+  const [coupon] = await world.b.makeCoupons(1);
+  const { redemption } = await world.b.till.ok.redeem(coupon!);
+  const stranger = await openGateSession(world, "ak_other");
+  t.teardown(() => stranger.session.end());
+  await stranger.session.run("set lock_timeout = '1s'");
+  await psql.run("begin; select from core.coupon for update");
+  for (const mayWait of [false, true]) {
+    const [refused] = await stranger.send([call("reverse", { redemption })], mayWait);
+    t.equal(codeOf(refused!.body), "NOT_FOUND");
+  }
+  await psql.run("rollback");
+});
+
 t.test("A second call of a group with the same name is handed back, whether it is equal or not", async (t) => {
   const [id, key] = [{ request_id: newRequestId() }, { idempotency_key: newRequestId() }];
   const [first, second] = nextCoupons(2) as [string, string];

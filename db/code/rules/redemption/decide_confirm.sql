@@ -1,4 +1,4 @@
--- Holds and decides a confirm of which nothing is known: granted is what to write, or else answer
+-- Holds and decides a confirm that is not the usual case: granted is what to write, or else answer
 -- refuses the call or hands it back. p_grants: the confirms of its group that are granted.
 create or replace function rules.decide_confirm(
   p_call core.call, p_grants core.grant[], out granted core.grant, out answer core.answer)

@@ -1,4 +1,5 @@
--- What is written for a confirm: that of its lock, at this time.
+-- What is written for a confirm: the terms of its lock, and this time. Its answer has neither an
+-- amount nor the end of the lock.
 create or replace function rules.make_confirm(
   p_call core.call, p_lock core.redemption, p_distributor_id int, p_now timestamptz)
 returns core.grant

@@ -38,7 +38,7 @@ begin
     continue when v_coupon.coupon_id = any (v_held);
     if v_coupon.status = 'LOCKED' then
       v_coupon := rules.end_expired_lock(v_case.call, v_coupon);
-      continue when v_coupon.coupon_id is null;
+      continue when v_coupon.coupon_id is null;  -- rules.refuse_others hands it back
     end if;
     v_held := v_held || v_coupon.coupon_id;
     v_now := clock_timestamp();

@@ -1,7 +1,7 @@
--- Records the answers of the locks and redeems of a group that are not granted: of those that are
--- refused, and of those whose merchant or coupon was not found. There is none that the caller may
--- use; or another session holds the coupon, or another call of the group names it, and so the call
--- is handed back.
+-- Records the refusals of the locks and redeems of a group, and answers those that were neither
+-- granted nor refused: the query did not find their merchant or coupon. Either there is none that
+-- the caller may use, and the call is refused. Or another session, or an earlier call of the group,
+-- has the coupon, and the call is handed back.
 create or replace function rules.refuse_others(
   p_calls core.call[], p_ordinals int[], p_grants core.grant[], p_refused core.answer[])
 returns core.answer[]

@@ -1,5 +1,6 @@
--- Runs the operation of each of these calls, and records the answers to writes: all confirms, all
--- redeems and all locks together, the others one by one.
+-- Runs the operation of each of these calls, and records the answers to writes: first those that
+-- run one by one, then all confirms, all redeems and all locks together. So a cancel comes before a
+-- confirm of the same lock, whichever was sent first.
 create or replace function rules.run_operations(p_calls core.call[], p_ordinals int[])
 returns core.answer[]
 language plpgsql volatile as $$
