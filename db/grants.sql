@@ -1,10 +1,11 @@
 -- The rights of each role. Every migrate runs this after loading the code, so it covers new
 -- functions. Only the owner may use tables; a function that needs a table is `security definer`.
 
-revoke all on all functions in schema core, rules, api, gate, jobs, admin, report from public;
+revoke all on all functions in schema core, rules, api, gate, jobs, admin, report, console
+from public;
 
 -- The functions that several programs call.
-grant usage on schema rules to coupon_api, coupon_worker, coupon_admin;
+grant usage on schema rules to coupon_api, coupon_worker, coupon_admin, coupon_console;
 grant execute on function
   rules.register_keys(jsonb),
   rules.read_version(),
@@ -20,9 +21,9 @@ grant execute on all functions in schema gate to coupon_api;
 grant usage on schema jobs to coupon_worker;
 grant execute on all functions in schema jobs to coupon_worker;
 
-grant usage on schema report to coupon_report, coupon_admin;
-grant select on all tables in schema report to coupon_report, coupon_admin;
-grant execute on all functions in schema report to coupon_report, coupon_admin;
+grant usage on schema report to coupon_report, coupon_admin, coupon_console;
+grant select on all tables in schema report to coupon_report, coupon_admin, coupon_console;
+grant execute on all functions in schema report to coupon_report, coupon_admin, coupon_console;
 
 -- A view reads tables as its owner but calls functions as its reader, so readers need these
 -- functions. They are pure or `security definer`.
@@ -37,7 +38,27 @@ grant execute on function
   rules.format_url_host(text),
   rules.find_unknown_zones(text[]),
   core.name_party(int, int)
-to coupon_report, coupon_admin;
+to coupon_report, coupon_admin, coupon_console;
 
 grant usage on schema admin to coupon_admin;
 grant execute on all functions in schema admin to coupon_admin;
+
+-- The console: who is signed in, and the patches that staff make from a page. None of these
+-- functions takes or returns a secret, a salt or a hash.
+grant usage on schema console, admin to coupon_console;
+grant execute on all functions in schema console to coupon_console;
+grant execute on function rules.read_version(), rules.list_invariants(), rules.check_invariant(text)
+to coupon_console;
+grant execute on function
+  admin.suspend_batch(text, text),
+  admin.resume_batch(text, text),
+  admin.recall_batch(text, text),
+  admin.release_lock(text, text, text),
+  admin.void_coupon(text, text, text),
+  admin.extend_coupon(text, text, timestamptz, text),
+  admin.replay_event(text, text, text),
+  admin.replay_parked(text, text, text),
+  admin.enable_webhook(text, text, text),
+  admin.disable_webhook(text, text, text),
+  admin.test_webhook(text, text, text)
+to coupon_console;

@@ -1,4 +1,4 @@
--- The five roles of the service. They cannot log in: the deployment makes its login roles members
+-- The six roles of the service. They cannot log in: the deployment makes its login roles members
 -- of them, and each program takes its role when it connects.
 --
 -- Every migrate runs this first. It is safe to run again. The databases of a cluster share its
@@ -8,7 +8,8 @@ declare
   v_role text;
 begin
   foreach v_role in array
-    array['coupon_owner', 'coupon_api', 'coupon_worker', 'coupon_report', 'coupon_admin']
+    array['coupon_owner', 'coupon_api', 'coupon_worker', 'coupon_report', 'coupon_admin',
+          'coupon_console']
   loop
     begin
       if not exists (select from pg_roles where rolname = v_role) then
@@ -32,7 +33,7 @@ begin
   revoke all on schema public from public;
   execute format(
     'grant connect on database %I '
-    'to coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin',
+    'to coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin, coupon_console',
     current_database());
   execute format('grant create, temporary on database %I to coupon_owner', current_database());
   execute format('revoke create on database %I from coupon_worker', current_database());

@@ -250,6 +250,21 @@ create table core.code_version (
 comment on table core.code_version is 'The loaded version of db/code, as a sha256 of its files, and the previous version.';
 comment on column core.code_version.is_current is 'False: the previous version. Its programs still find every function that they call.';
 
+create table core.console_session (
+  token_hash bytea not null,
+  name text not null,
+  signed_in_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint console_session_pkey PRIMARY KEY (token_hash),
+  constraint console_name_is_1_to_100_characters CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint console_name_is_printable CHECK (core.is_printable(name)),
+  constraint session_lasts_at_most_a_day CHECK (((expires_at > signed_in_at) AND (expires_at <= (signed_in_at + '1 day'::interval)))),
+  constraint token_hash_is_sha256 CHECK ((length(token_hash) = 32))
+);
+comment on table core.console_session is 'Staff that is signed in to the console. Signing out deletes a row; the audit keeps both.';
+comment on column core.console_session.token_hash is 'The sha256 of the cookie, which only the browser holds.';
+comment on column core.console_session.name is 'Whose token it was, or the user that the reverse proxy named.';
+
 create table core.coupon (
   tenant_id integer not null,
   batch_id integer not null,

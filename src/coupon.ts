@@ -15,6 +15,7 @@ const programs: Record<string, Program> = {
   start: { npmCall: "npm start", load: () => import("./start.ts") },
   serve: { npmCall: "npm run serve", load: () => import("./serve.ts") },
   work: { npmCall: "npm run work", load: () => import("./work.ts") },
+  console: { npmCall: "npm run console", load: () => import("./console.ts") },
   migrate: { npmCall: "npm run migrate", load: () => import("./commands/migrate.ts") },
   apply: { npmCall: "npm run -s apply", load: () => import("./commands/apply.ts") },
   codes: { npmCall: "npm run -s codes", load: () => import("./commands/codes.ts") },

@@ -4,7 +4,11 @@ import { readFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { type Address, parseUrl } from "./database-address.ts";
+import { readConsole, type ConsoleConfig } from "./console.ts";
+import { ConfigError, createCountReader, type Read } from "./read.ts";
 import { findMisspelt } from "./misspelt.ts";
+
+export { ConfigError } from "./read.ts";
 
 export interface Config {
   port: number;
@@ -26,6 +30,7 @@ export interface Config {
   /** null: the program serves no metrics. */
   metricsPort: number | null;
   metricsHost: string;
+  console: ConsoleConfig;
 }
 
 /** Limits per process: n processes allow n times as much. Some are settings, see readLimits. */
@@ -50,16 +55,11 @@ export interface Limits {
   wrongCodesPerMinute: number | null;
 }
 
-/** A setting is wrong. The message is one line for the operator and never contains a secret. */
-export class ConfigError extends Error {
-  override name = "ConfigError";
-}
-
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
   // An empty value counts as absent, because compose files pass unset variables that way.
-  const read = (name: string): string | null => env[name]?.trim() || null;
+  const read: Read = (name) => env[name]?.trim() || null;
   const count = createCountReader(read);
 
   return {
@@ -78,6 +78,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     // equivalent mutant (literal 0): METRICS_PORT has a value here
     metricsPort: read("METRICS_PORT") === null ? null : count("METRICS_PORT", 0, 0, 65_535),
     metricsHost: read("METRICS_HOST") ?? "127.0.0.1",
+    console: readConsole(read),
   };
 }
 
@@ -107,7 +108,7 @@ export const readNpmScript = (): string | null => process.env["npm_lifecycle_eve
 
 export const defaultLimits: Limits = readLimits(() => null);
 
-function readLimits(read: (name: string) => string | null): Limits {
+function readLimits(read: Read): Limits {
   const count = createCountReader(read);
   const requestsPerSecond = count("RATE_LIMIT", 0, 0, 1_000_000);
   return {
@@ -122,17 +123,6 @@ function readLimits(read: (name: string) => string | null): Limits {
     requestsPerSecond: requestsPerSecond || null,
     requestBurst: requestsPerSecond || 1,
     wrongCodesPerMinute: count("WRONG_CODE_LIMIT", 60, 0, 10_000) || null,
-  };
-}
-
-function createCountReader(read: (name: string) => string | null) {
-  return (name: string, defaultCount: number, min: number, max: number): number => {
-    const text = read(name) ?? String(defaultCount);
-    const count = Number(text);
-    if (!/^\d{1,7}$/.test(text) || count < min || count > max) {
-      throw new ConfigError(`${name} must be a number from ${min} to ${max}, not "${text}"`);
-    }
-    return count;
   };
 }
 

@@ -12,6 +12,7 @@ export const serveSettings = [
   "KEEP_ALIVE_TIMEOUT_SECONDS",
   "MAX_CONNECTIONS",
 ] as const;
+export const consoleSettings = ["CONSOLE_PORT", "CONSOLE_HOST", "CONSOLE_TOKENS", "CONSOLE_USER_HEADER"] as const;
 export const workSettings = [
   "WEBHOOK_ALLOW",
   "REQUEST_RETENTION_DAYS",

@@ -159,7 +159,7 @@ async function sweep(session: Session, before: DatabaseObject[]): Promise<Omit<L
 
 const identitiesOf = (objects: DatabaseObject[]): string[] => objects.map(({ identity }) => identity);
 
-const calledByPrograms = ["gate", "jobs", "admin"];
+const calledByPrograms = ["gate", "jobs", "admin", "console"];
 const retired = "Retired: the next version drops this function.";
 
 async function dropObjects(session: Session, objects: DatabaseObject[]): Promise<void> {

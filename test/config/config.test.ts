@@ -32,7 +32,11 @@ const defaults = {
   docs: true,
   metricsPort: null,
   metricsHost: "127.0.0.1",
+  console: { port: 8081, host: "127.0.0.1", tokens: new Map<string, string>(), userHeader: null },
 };
+
+const consoleWith = (changed: object) => ({ console: { ...defaults.console, ...changed } });
+const [token, otherToken] = ["t".repeat(32), "u".repeat(256)];
 
 // The fields that a text sets.
 const texts: Record<string, [text: string, fields: object]> = {
@@ -46,6 +50,17 @@ const texts: Record<string, [text: string, fields: object]> = {
   LOG_LEVEL: ["fatal", { logLevel: "fatal" }],
   DOCS: ["off", { docs: false }],
   METRICS_HOST: ["::1", { metricsHost: "::1" }],
+  CONSOLE_HOST: ["::1", consoleWith({ host: "::1" })],
+  CONSOLE_TOKENS: [
+    ` anna:${token}, b.ob@example.com:${otherToken}\n`,
+    consoleWith({
+      tokens: new Map([
+        ["anna", token],
+        ["b.ob@example.com", otherToken],
+      ]),
+    }),
+  ],
+  CONSOLE_USER_HEADER: ["X-Forwarded-User", consoleWith({ userHeader: "X-Forwarded-User" })],
 };
 
 const limits = (changed: Record<string, number | null>) => ({ limits: { ...defaults.limits, ...changed } });
@@ -55,6 +70,7 @@ type Count = [min: number, max: number, fields: (count: number) => object];
 // The range of a number, and the fields that it sets.
 const counts: Record<string, Count> = {
   PORT: [0, 65_535, (port) => ({ port })],
+  CONSOLE_PORT: [0, 65_535, (port) => consoleWith({ port })],
   METRICS_PORT: [0, 65_535, (metricsPort) => ({ metricsPort })],
   REQUEST_RETENTION_DAYS: [1, 36_500, (requestRetentionDays) => ({ requestRetentionDays })],
   DELIVERY_LOG_RETENTION_DAYS: [1, 36_500, (deliveryLogRetentionDays) => ({ deliveryLogRetentionDays })],
@@ -112,6 +128,18 @@ t.test("settings that make no sense are refused, each with its message", async (
     ["DATA_DIR", "/a/b\r/c", "must be a path without a line break"],
     ["DOCS", "no", 'must be on or off, not "no"'],
   ];
+  for (const wrong of [
+    token,
+    `anna:${token.slice(1)}`,
+    `anna:${otherToken}u`,
+    `a:${token},a:${otherToken}`,
+    "a:b:c",
+    `ann a:${token}`,
+  ])
+    t.throws(() => readConfig({ CONSOLE_TOKENS: wrong }), {
+      message: /^CONSOLE_TOKENS must be name:token pairs(?!.*ttt)/,
+    });
+  rows.push(["CONSOLE_USER_HEADER", "X User", "must be the name of a header, such as X-Forwarded-User"]);
   for (const cidr of wrongCidrs)
     rows.push(["WEBHOOK_ALLOW", `10.0.0.0/8 ${cidr}`, `must list CIDRs such as 10.0.0.0/8, not "${cidr}"`]);
   for (const [name, text, message] of rows)

@@ -20,16 +20,21 @@ const rights: Record<string, string[]> = {
   coupon_worker: ["jobs", "graphile_worker"],
   coupon_report: ["report"],
   coupon_admin: ["admin", "report"],
+  coupon_console: ["console", "report"],
 };
 const roles = Object.keys(rights);
 const ourRoles = [...roles, "coupon_owner"].map((role) => `'${role}'`).join(", ");
 const ofAll = ["rules.register_keys", "rules.read_version", "rules.read_statement_page"];
 const ofCheckers = ["rules.check_invariant", "rules.list_invariants"];
+// What staff changes from a page. None of these takes or returns a secret, a salt or a hash.
+const ofConsole = `suspend_batch resume_batch recall_batch release_lock void_coupon extend_coupon replay_event
+  replay_parked enable_webhook disable_webhook test_webhook`;
 const ofExports = ["rules.read_export_page"];
 const shared: Record<string, string[]> = {
   coupon_api: [...ofAll, ...ofExports],
   coupon_worker: [...ofAll, ...ofCheckers],
   coupon_admin: [...ofAll, ...ofCheckers, ...ofExports],
+  coupon_console: ["rules.read_version", ...ofCheckers, ...ofConsole.split(/\s+/).map((name) => `admin.${name}`)],
 };
 
 // The functions of rules and core that views call. A view calls functions as its reader, so its readers may execute
@@ -79,9 +84,9 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
        and not exists (
          select from pg_attribute a
          where a.attrelid = c.conrelid and a.attnum = any (c.conkey) and a.attname = 'tenant_id')`,
-    // Facts and states of the whole database, and two logs.
-    `core.audit core.code_version core.currency core.delivery_attempt core.event_gap core.invariant_check
-     core.master_key core.migration core.prune_walk core.sequencer`,
+    // Facts and states of the whole database, its staff, and two logs.
+    `core.audit core.code_version core.console_session core.currency core.delivery_attempt core.event_gap
+     core.invariant_check core.master_key core.migration core.prune_walk core.sequencer`,
   ],
   [
     "Every reference stays within the tenant",
@@ -162,7 +167,7 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
     "Security definer is only for functions that roles call, for triggers, and for functions that views call",
     `select p.oid::regproc::text as name from pg_proc p
      where p.prosecdef and p.pronamespace::regnamespace::text = any ($1)
-       and p.pronamespace::regnamespace::text not in ('gate', 'jobs', 'admin', 'report')
+       and p.pronamespace::regnamespace::text not in ('gate', 'jobs', 'admin', 'report', 'console')
        and p.prorettype <> 'trigger'::regtype and p.oid not in (${calledByViews})`,
     `rules.check_invariant rules.list_invariants rules.read_export_page rules.read_statement_page rules.read_version
      rules.register_keys`,
@@ -187,12 +192,13 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
        and has_sequence_privilege(r.role, c.oid, p.privilege)`,
   ],
   [
-    "Only coupon_report and coupon_admin read the views of report, and nobody writes to them",
+    "Only coupon_report, coupon_admin and coupon_console read the views of report, and nobody writes to them",
     `select format('%s and %s', r.role, c.relname) as name
      from unnest(array[${ourRoles}]) r (role) cross join pg_class c
      where r.role <> 'coupon_owner' and c.relnamespace = 'report'::regnamespace and c.relkind = 'v'
        and (has_table_privilege(r.role, c.oid, 'insert, update, delete, truncate, trigger')
-            or has_table_privilege(r.role, c.oid, 'select') <> (r.role in ('coupon_report', 'coupon_admin')))`,
+            or has_table_privilege(r.role, c.oid, 'select') 
+              <> (r.role in ('coupon_report', 'coupon_admin', 'coupon_console')))`,
   ],
   [
     // Readers lack usage on our types, so their own expressions over such a column would find no operators.
@@ -269,7 +275,8 @@ t.test("A role may use its own schemas and create nothing", async (t) => {
        order by 1`,
       [role],
     );
-    t.strictSame(usable, [...schemas, ...(shared[role] ? ["rules"] : [])].toSorted(), role);
+    const ofShared = (shared[role] ?? []).map((name) => name.split(".")[0]!);
+    t.strictSame(usable, [...new Set([...schemas, ...ofShared])].toSorted(), role);
     const creatable = await names(
       `select nspname as name from pg_namespace
        where nspname !~ '^pg_' and has_schema_privilege($1, oid, 'create')`,

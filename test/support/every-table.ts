@@ -105,7 +105,8 @@ async function writeOtherRows(session: Session): Promise<string> {
     select 999999998, tenant_id, party_id from core.webhook;
     select rules.note_stuck_work('events', tenant_id, party_id, null, 'why') from core.webhook limit 1;
     select rules.check_invariant('event is in one table');
-    select jobs.note_prune_step('request', 512)`);
+    select jobs.note_prune_step('request', 512);
+    select console.open_session(sha256('a cookie'), 'anna', 12)`);
   const [day] = await session.rows<{ key: string }>(
     "select business_date::text as key from core.statement where ready_at is not null",
   );

@@ -19,8 +19,9 @@ const clientPackage = "clients/typescript/src/index.ts";
 const floors = [
   ["coupon.ts"],
   ["start.ts"],
-  ["serve.ts", "commands"],
-  ["work.ts", "http/routes", "http/openapi"],
+  ["console.ts"],
+  ["serve.ts", "commands", "console/pages"],
+  ["work.ts", "http/routes", "http/openapi", "console"],
   ["http", "migration"],
   ["worker/tasks"],
   ["gate", "worker", "embedded"],

@@ -13,8 +13,8 @@ import { startServer } from "./server.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const timeoutMs = 900_000;
-// One more than processors: tests wait for the disk and for timers too.
-const jobs = Math.min(availableParallelism() + 1, 4);
+// More than processors: tests wait for the disk and for timers too.
+const jobs = Math.min(availableParallelism() + 2, 4);
 
 await runProgram(async () => {
   const server = await startServer();

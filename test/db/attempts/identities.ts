@@ -11,6 +11,9 @@ const insertCredential = (accessKey: string, changes: Record<string, string>) =>
 const insertRequest = (changes: Record<string, string>) =>
   insertCopy("request", "true", { idempotency_key: "null", ...changes });
 
+const insertSession = (changes: Record<string, string>) =>
+  insertCopy("console_session", "true", { token_hash: "sha256('another')", ...changes });
+
 // Tables whose rows a provisioning file names.
 const named = [
   ["tenant", "ten"],
@@ -123,6 +126,13 @@ const recordAttempts: Attempts = {
   audit_says_what_changed: [insertCopy("audit", "true", { audit_id: "0", action: "'patch'", details: "'{}'::jsonb" })],
   code_version_is_current_or_before: [
     "insert into core.code_version (is_current, sha256) select false, sha256 from core.code_version",
+  ],
+  token_hash_is_sha256: [insertSession({ token_hash: "'\\x01'::bytea" })],
+  console_name_is_1_to_100_characters: [insertSession({ name: "''" }), insertSession({ name: "repeat('x', 101)" })],
+  console_name_is_printable: [insertSession({ name: "e'line\\nbreak'" })],
+  session_lasts_at_most_a_day: [
+    insertSession({ expires_at: "now() - interval '1 hour'" }),
+    insertSession({ expires_at: "now() + interval '25 hours'" }),
   ],
   currency_is_iso_4217: ["insert into core.currency values ('eur', 2)"],
   decimals_are_0_to_4: ["insert into core.currency values ('QQQ', 5)"],

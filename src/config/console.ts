@@ -1,0 +1,40 @@
+// The settings of the console.
+import { ConfigError, createCountReader, type Read } from "./read.ts";
+
+export interface ConsoleConfig {
+  port: number;
+  host: string;
+  /** Of staff, by name. */
+  tokens: ReadonlyMap<string, string>;
+  /** The header in which a trusted reverse proxy names its user. null: nobody signs in by a header. */
+  userHeader: string | null;
+}
+
+export function readConsole(read: Read): ConsoleConfig {
+  const count = createCountReader(read);
+  return {
+    port: count("CONSOLE_PORT", 8081, 0, 65_535),
+    host: read("CONSOLE_HOST") ?? "127.0.0.1",
+    tokens: readTokens(read("CONSOLE_TOKENS") ?? ""),
+    userHeader: readHeaderName(read("CONSOLE_USER_HEADER")),
+  };
+}
+
+// The message repeats no token.
+function readTokens(text: string): Map<string, string> {
+  const pairs = text.split(/[\s,]+/).filter((part) => part !== "");
+  const tokens = new Map(pairs.map((pair) => pair.split(":") as [string, string]));
+  const isValid = pairs.every((pair) => /^[\w.@-]{1,100}:[\w-]{32,256}$/.test(pair));
+  if (!isValid || tokens.size < pairs.length)
+    throw new ConfigError(
+      "CONSOLE_TOKENS must be name:token pairs with commas between, each name once: letters, digits and . @ _ - in a " +
+        "name; 32 to 256 letters, digits, _ and - in a token (openssl rand -hex 32)",
+    );
+  return tokens;
+}
+
+function readHeaderName(text: string | null): string | null {
+  if (text !== null && !/^[\w-]{1,100}$/.test(text))
+    throw new ConfigError("CONSOLE_USER_HEADER must be the name of a header, such as X-Forwarded-User");
+  return text;
+}

@@ -1,0 +1,159 @@
+// The console over HTTP: signing in and out, the search, the pages and their actions.
+import { assertBodySize, getCookie, getRouterParams, H3, HTTPError, HTTPResponse, setCookie, type H3Event } from "h3";
+import type { Logger } from "../common/log.ts";
+import { containsCode } from "../crypto/find-code.ts";
+import type { MasterKeys } from "../crypto/keys.ts";
+import type { Database } from "../database/types.ts";
+import { readAsset } from "./assets.ts";
+import { findTarget } from "./find.ts";
+import { renderLayout, renderSignIn } from "./layout.ts";
+import { markup } from "./markup.ts";
+import type { Page } from "./page.ts";
+import { perform } from "./perform.ts";
+import type { Values } from "./query.ts";
+import { isFormToken, type Session, type Sessions } from "./sessions.ts";
+import { createView, headers, type Respond } from "./view.ts";
+
+export type AppParts = {
+  pages: readonly Page[];
+  database: Database;
+  /** A connection in the name of this member of staff. */
+  openAs: (name: string) => Database;
+  sessions: Sessions;
+  keys: MasterKeys;
+  log: Logger;
+  /** The header in which a trusted proxy names its user; null: there is none. */
+  userHeader: string | null;
+};
+
+const cookie = "coupon_console";
+const mostFormBytes = 16_384;
+
+export function createApp(parts: AppParts): H3 {
+  const { pages, log } = parts;
+  const menu = pages.filter(({ isInMenu }) => isInMenu);
+  const respond: Respond = (status, shown) =>
+    new HTTPResponse(renderLayout({ menu, ...shown }), {
+      status,
+      headers: { ...headers, "content-type": "text/html; charset=utf-8" },
+    });
+  const app = new H3({
+    silent: true,
+    onError(error) {
+      if (error.status >= 500) log.error({ err: error.cause ?? error }, "a page failed");
+      const titles: Record<number, string> = {
+        400: "A code belongs into the search only",
+        403: "Refused",
+        404: "Not found",
+      };
+      const title = titles[error.status] ?? "This did not work";
+      return respond(error.status, { title, session: null, body: markup`<p><a href="/">Overview</a></p>` });
+    },
+  });
+  const access = createAccess(parts);
+  app.get("/assets/:file", (event) => readAsset(getRouterParams(event)["file"]!));
+  addSignIn(app, parts, access, respond);
+  addPages(app, parts, access, respond);
+  return app;
+}
+
+const goTo = (location: string): HTTPResponse =>
+  new HTTPResponse("", { status: 303, headers: { ...headers, location } });
+
+type Access = ReturnType<typeof createAccess>;
+
+function createAccess({ sessions, userHeader }: AppParts) {
+  function keep(event: H3Event, session: Session): Session {
+    const secure = event.req.headers.get("x-forwarded-proto") === "https";
+    setCookie(event, cookie, session.token, { httpOnly: true, sameSite: "strict", path: "/", secure });
+    return session;
+  }
+
+  /** With a trusted header, its user counts: another one's cookie does not. */
+  async function find(event: H3Event): Promise<Session | null> {
+    const found = await sessions.find(getCookie(event, cookie));
+    if (userHeader === null) return found;
+    const user = event.req.headers.get(userHeader) ?? "";
+    if (user === "") return found;
+    return found?.name === user ? found : keep(event, await sessions.open(user));
+  }
+
+  /** Reads a form that a page of ours has sent; anything else is refused. */
+  async function readForm(event: H3Event, session: Session | null): Promise<Values> {
+    assertBodySize(event, mostFormBytes);
+    const site = event.req.headers.get("sec-fetch-site");
+    const form = Object.fromEntries(new URLSearchParams(await event.req.text()));
+    const isOurs = session === null || isFormToken(session, form["form_token"] ?? "");
+    if (!isOurs || (site !== null && site !== "same-origin")) throw new HTTPError({ status: 403 });
+    return form;
+  }
+
+  return { keep, find, readForm };
+}
+
+function addSignIn(app: H3, { sessions }: AppParts, { keep, find, readForm }: Access, respond: Respond): void {
+  const ask = (status: number, link = "", message: string | null = null): HTTPResponse =>
+    respond(status, { title: "Sign in", session: null, body: renderSignIn(link, message) });
+
+  app.get("/sign-in", (event) => ask(200, event.url.searchParams.get("link") ?? ""));
+  app.post("/sign-in", async (event) => {
+    const session = await sessions.signIn((await readForm(event, null))["token"] ?? "");
+    if (session === "later") return ask(429, "", "Too many wrong tokens. Try again in a minute.");
+    if (session === null) return ask(403, "", "This token is not valid. A printed link is good once.");
+    keep(event, session);
+    return goTo("/");
+  });
+  app.post("/sign-out", async (event) => {
+    const session = await find(event);
+    if (session !== null) {
+      await readForm(event, session);
+      await sessions.end(session);
+    }
+    return goTo("/sign-in");
+  });
+}
+
+function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond: Respond): void {
+  const show = createView({ ...parts, respond });
+  /** Without a session, everything leads to the sign-in. */
+  const signedIn = (handle: (event: H3Event, session: Session) => Promise<HTTPResponse>) => async (event: H3Event) => {
+    const session = await find(event);
+    return session === null ? goTo("/sign-in") : handle(event, session);
+  };
+
+  app.post(
+    "/find",
+    signedIn(async (event, session) => {
+      const target = await findTarget(parts, ((await readForm(event, session))["find"] ?? "").trim());
+      if (target !== null) return goTo(target);
+      return respond(404, { title: "Nothing found", session, body: markup`<p>Nothing has this ID or code.</p>` });
+    }),
+  );
+  /** A code belongs into the search only. In an address or a reason it would leave a trace. */
+  function refuseCodes(values: Values): void {
+    if (Object.values(values).some((value) => containsCode(parts.keys, value))) throw new HTTPError({ status: 400 });
+  }
+
+  for (const page of parts.pages) {
+    app.get(
+      page.path,
+      signedIn(async (event, session) => {
+        refuseCodes(Object.fromEntries(event.url.searchParams));
+        return show(event, page, session, null);
+      }),
+    );
+    app.post(
+      page.path,
+      signedIn(async (event, session) => {
+        const form = await readForm(event, session);
+        refuseCodes(form);
+        const action = page.actions?.find(({ name }) => name === event.url.searchParams.get("action"));
+        if (action === undefined) throw new HTTPError({ status: 404 });
+        const own = parts.openAs(session.name);
+        const outcome = await perform(own, action, { ...form, ...getRouterParams(event, { decode: true }) });
+        await own.end();
+        return show(event, page, session, outcome);
+      }),
+    );
+  }
+}

@@ -1,0 +1,64 @@
+// The forms of a page: its filters, what is below a block, and the actions of staff.
+import { hiddenToken } from "./layout.ts";
+import { markup, type Markup } from "./markup.ts";
+import type { Filter, Page } from "./page.ts";
+import type { Row, Values } from "./query.ts";
+import { labelOf } from "./render.ts";
+import type { Session } from "./sessions.ts";
+
+/** `error`: why a change was refused; null: it is done. */
+export type Outcome = { error: string | null };
+
+export function renderFilters(filters: readonly Filter[], values: Values): Markup | null {
+  if (filters.length === 0) return null;
+  const fields = filters.map(({ name, label, choices }) => {
+    const value = values[name] ?? "";
+    const options = choices?.map((choice) =>
+      choice === value ? markup`<option selected>${choice}</option>` : markup`<option>${choice}</option>`,
+    );
+    const input =
+      options === undefined
+        ? markup`<input id="${name}" name="${name}" value="${value}">`
+        : markup`<select id="${name}" name="${name}"><option value="">all</option>${options}</select>`;
+    return markup`<span><label for="${name}">${label}</label> ${input}</span>`;
+  });
+  return markup`<form class="filters">${fields}<button>Filter</button></form>`;
+}
+
+type Tools = { search: URLSearchParams; index: number; next: string | null; psql: string };
+
+/** The next page, the CSV, and the same question for psql. */
+export function renderTools({ search, index, next, psql }: Tools): Markup {
+  const hrefWith = (more: Record<string, string>): string =>
+    `?${new URLSearchParams({ ...Object.fromEntries(search), ...more })}`;
+  const more =
+    next === null ? null : markup`<a href="${hrefWith({ block: String(index), cursor: next })}">Next page</a>`;
+  return markup`<div class="tools">${more}<a href="${hrefWith({ csv: String(index) })}">CSV</a>
+<details><summary>This query in psql</summary><pre tabindex="0">${psql}</pre></details></div>`;
+}
+
+export function renderActions(
+  { actions = [] }: Page,
+  session: Session,
+  subject: Row | undefined,
+  outcome: Outcome | null,
+): Markup | null {
+  if (actions.length === 0) return null;
+  const said =
+    outcome === null
+      ? null
+      : outcome.error === null
+        ? markup`<p role="status">Done.</p>`
+        : markup`<p role="alert">${outcome.error}</p>`;
+  const forms = actions.map(({ name, label, fields = {} }) => {
+    const tenant = subject?.["tenant"]?.text ?? "";
+    const inputs = Object.entries({ ...fields, reason: "Reason" }).map(
+      ([field, text]) =>
+        markup`<span><label for="${name}-${field}">${text}</label>
+<input id="${name}-${field}" name="${field}" required maxlength="1000"></span>`,
+    );
+    return markup`<form method="post" action="?action=${name}" class="action">${hiddenToken(session)}
+<input type="hidden" name="tenant" value="${tenant}">${inputs}<button>${labelOf(label)}</button></form>`;
+  });
+  return markup`<section><h2>Change</h2>${said}${forms}</section>`;
+}

@@ -1,0 +1,46 @@
+import type { Page } from "../page.ts";
+
+export const batches: Page = {
+  path: "/batches",
+  title: "Batches",
+  isInMenu: true,
+  filters: [
+    { name: "tenant", label: "Tenant", where: "tenant = :tenant" },
+    { name: "maker", label: "Maker", where: "maker = :maker" },
+    { name: "status", label: "Status", where: "status = :status", choices: ["PENDING", "COMPLETED", "ALLOCATED"] },
+  ],
+  blocks: [
+    {
+      title: "Batches",
+      as: "table",
+      newestBy: { created_at: "timestamptz", batch: "text" },
+      sql: `
+select created_at, batch, tenant, template, maker, distributor, status, total_count, minted_count,
+       suspended_at, recalled_at
+from report.batch`,
+    },
+  ],
+};
+
+export const batch: Page = {
+  path: "/batches/:batch",
+  title: "Batch",
+  blocks: [
+    { title: "Now", as: "facts", sql: "select * from report.batch where batch = :batch" },
+    {
+      title: "Redemptions and reversals per business day",
+      as: "chart",
+      sql: `
+select business_date, sum(redemption_count) as redemptions, sum(reversal_count) as reversals
+from report.daily_batch
+where batch = :batch
+group by business_date
+order by business_date`,
+    },
+  ],
+  actions: [
+    { name: "suspend", label: "Suspend", call: "admin.suspend_batch(:batch, :reason)" },
+    { name: "resume", label: "Resume", call: "admin.resume_batch(:batch, :reason)" },
+    { name: "recall", label: "Recall", call: "admin.recall_batch(:batch, :reason)" },
+  ],
+};

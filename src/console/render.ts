@@ -1,0 +1,54 @@
+// The blocks of a page as HTML. Whatever the database returns is text.
+import { markup, type Markup } from "./markup.ts";
+import type { Block } from "./page.ts";
+import type { Cell, Row } from "./query.ts";
+
+/** Of a row: where the page about this column is; null if there is none. */
+export type Link = (column: string, row: Row) => string | null;
+
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00$/;
+const status = /^[A-Z]{3,}(_[A-Z]+)*$/;
+
+export const labelOf = (column: string): string => {
+  const words = column.replaceAll("_", " ").replace(/ at$/, "");
+  return words[0]!.toUpperCase() + words.slice(1);
+};
+
+function renderCell(column: string, row: Row, link: Link): Markup {
+  const cell = row[column]!;
+  if (cell === null) return markup`<span class="none">–</span>`;
+  const { text } = cell;
+  if (time.test(text))
+    return markup`<time datetime="${text}" title="${text}">${text.slice(0, 19).replace("T", " ")}</time>`;
+  const target = link(column, row);
+  if (target !== null) return markup`<a href="${target}">${text}</a>`;
+  if (status.test(text) && text !== row["currency"]?.text) return markup`<span class="status ${text}">${text}</span>`;
+  return markup`${text}`;
+}
+
+const alignOf = (cell: Cell | undefined) => (cell?.isNumber === true ? markup` class="number"` : "");
+
+export function renderBlock({ as, title }: Block, rows: Row[], link: Link): Markup {
+  const [first] = rows;
+  if (first === undefined) return markup`<p class="none">Nothing here.</p>`;
+  const columns = Object.keys(first);
+  if (as === "facts")
+    return markup`<dl>${columns.map(
+      (column) => markup`<div><dt>${labelOf(column)}</dt><dd>${renderCell(column, first, link)}</dd></div>`,
+    )}</dl>`;
+  if (as === "figures")
+    return markup`<ul class="figures">${columns.map(
+      (column) => markup`<li><b>${renderCell(column, first, link)}</b> ${labelOf(column)}</li>`,
+    )}</ul>`;
+  const heads = columns.map((name) => markup`<th scope="col"${alignOf(first[name])}>${labelOf(name)}</th>`);
+  const lines = rows.map(
+    (
+      row,
+    ) => markup`<tr>${columns.map((name) => markup`<td${alignOf(row[name])}>${renderCell(name, row, link)}</td>`)}</tr>
+`,
+  );
+  const table = markup`<div class="scroll" tabindex="0" role="region" aria-label="${title}"><table>
+<thead><tr>${heads}</tr></thead><tbody>${lines}</tbody></table></div>`;
+  if (as === "table") return table;
+  return markup`<figure class="chart"><details><summary>Figures</summary>${table}</details></figure>`;
+}

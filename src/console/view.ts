@@ -1,0 +1,92 @@
+// Shows a page: its blocks, filters and actions, or one of its blocks as CSV.
+import { getRouterParams, HTTPError, type H3Event, type HTTPResponse } from "h3";
+import { sqlState } from "../database/connect.ts";
+import type { Database } from "../database/types.ts";
+import { writeCsv } from "./csv.ts";
+import { renderActions, renderFilters, renderTools, type Outcome } from "./forms.ts";
+import { markup, type Markup } from "./markup.ts";
+import type { Page } from "./page.ts";
+import { formatForPsql, readRows, type Values } from "./query.ts";
+import { renderBlock, type Link } from "./render.ts";
+import type { Session } from "./sessions.ts";
+
+export type Shown = { title: string; session: Session | null; body: Markup; refreshSeconds?: number };
+export type Respond = (status: number, shown: Shown) => HTTPResponse;
+type Show = (event: H3Event, page: Page, session: Session, outcome: Outcome | null) => Promise<HTTPResponse>;
+type Parts = {
+  pages: readonly Page[];
+  database: Database;
+  respond: Respond;
+};
+
+const rowsOfPage = 50;
+/** Of a block without pages. */
+const mostRows = 1_000;
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+  "base-uri 'none'; frame-ancestors 'none'";
+export const headers = {
+  "content-security-policy": policy,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-store",
+};
+
+export function createView({ pages, database, respond }: Parts): Show {
+  const link = createLink(pages);
+
+  async function renderBody(event: H3Event, page: Page, session: Session, outcome: Outcome | null): Promise<Markup> {
+    const { search, filters, values } = readAddress(event, page);
+    const at = Number(search.get("block") ?? 0);
+    const read = await Promise.all(
+      page.blocks.map((block, index) => {
+        const cursor = index === at ? search.get("cursor") : null;
+        const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
+        return readRows(database, { block, filters, values }, { cursor, limit });
+      }),
+    );
+    const subject = read[0]!.rows[0];
+    if (page.blocks[0]!.as === "facts" && subject === undefined) throw new HTTPError({ status: 404 });
+    const sections = page.blocks.map((block, index) => {
+      const { rows, next } = read[index]!;
+      const psql = formatForPsql({ block, filters, values });
+      const tools = renderTools({ search, index, next, psql });
+      return markup`<section><h2>${block.title}</h2>${renderBlock(block, rows, link)}${tools}</section>`;
+    });
+    return markup`${renderFilters(filters, values)}${sections}${renderActions(page, session, subject, outcome)}`;
+  }
+
+  return async function show(event, page, session, outcome) {
+    const { search, filters, values } = readAddress(event, page);
+    const subject = Object.values(getRouterParams(event, { decode: true })).at(-1);
+    const title = subject === undefined ? page.title : `${page.title} ${subject}`;
+    const more = page.refreshSeconds === undefined ? {} : { refreshSeconds: page.refreshSeconds };
+    try {
+      const block = page.blocks[Number(search.get("csv") ?? NaN)];
+      if (block !== undefined) return await writeCsv(database, { block, filters, values }, headers);
+      const body = await renderBody(event, page, session, outcome);
+      return respond(outcome !== null && outcome.error !== null ? 409 : 200, { title, session, body, ...more });
+    } catch (error) {
+      // What a filter holds cannot be read as the type that it is compared with.
+      if (!sqlState(error)?.startsWith("22")) throw error;
+      return respond(400, { title, session, body: markup`<p role="alert">A filter is not understood.</p>` });
+    }
+  };
+}
+
+/** The parts of the path count more than what follows the question mark. */
+function readAddress(event: H3Event, { filters = [] }: Page) {
+  const { searchParams: search } = event.url;
+  const values: Values = { ...Object.fromEntries(search), ...getRouterParams(event, { decode: true }) };
+  return { search, filters, values };
+}
+
+/** A page about something says so by its path: /batches/:batch is about each column named batch. */
+function createLink(pages: readonly Page[]): Link {
+  const paths = new Map(pages.flatMap(({ path: at }) => (/\/:(\w+)$/.test(at) ? [[at.split("/:").at(-1)!, at]] : [])));
+  return (column, row) => {
+    const template = paths.get(column);
+    if (template === undefined) return null;
+    return template.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(row[name]?.text ?? ""));
+  };
+}

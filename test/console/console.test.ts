@@ -1,0 +1,165 @@
+// The console over HTTP: who gets in, what the pages show, and what staff can change from them.
+import t from "tap";
+import { lookupHash } from "../../src/crypto/coupon-code.ts";
+import { startConsole } from "../../src/console.ts";
+import { scenario } from "../support/scenario.ts";
+import { createStubLog } from "../support/stub.ts";
+
+const world = await scenario(t);
+const { log, logger } = createStubLog("info");
+const tokens = new Map([["anna", "a".repeat(40)]]);
+const config = { host: "127.0.0.1", port: 0, tokens, userHeader: "x-forwarded-user" };
+const { url, link, stop } = await startConsole({ address: world.address, keys: world.keys, config, log: logger });
+t.teardown(stop);
+
+type Options = { form?: Record<string, string>; headers?: Record<string, string> };
+type Answer = { status: number; text: string; location: string | null; cookie: string | null };
+
+async function send(path: string, { form, headers = {} }: Options = {}): Promise<Answer> {
+  const body = form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) };
+  const response = await fetch(url + path, { ...body, headers, redirect: "manual" });
+  return {
+    status: response.status,
+    text: await response.text(),
+    location: response.headers.get("location"),
+    cookie: response.headers.get("set-cookie"),
+  };
+}
+
+/** A browser that is signed in. */
+async function signIn(token = tokens.get("anna")!) {
+  const { cookie } = await send("/sign-in", { form: { token } });
+  const headers = { cookie: cookie!.split(";")[0]! };
+  const { text } = await send("/", { headers });
+  const form_token = /name="form_token" value="([\w-]+)"/.exec(text)![1]!;
+  return {
+    cookie: cookie!,
+    get: (path: string) => send(path, { headers }),
+    post: (path: string, form: Record<string, string>) => send(path, { headers, form: { form_token, ...form } }),
+    postAs: (path: string, form: Record<string, string>, more: Record<string, string> = {}) =>
+      send(path, { form, headers: { ...headers, ...more } }),
+  };
+}
+
+type Audited = { client: string; target: string; reason: string | null };
+async function readAudit(action: string): Promise<Audited[]> {
+  const query = "select client, target, reason from core.audit where action = $1 order by audit_id";
+  const rows = await world.owner.rows<Audited>(query, [action]);
+  return rows.map(({ client, target, reason }) => ({ client, target, reason }));
+}
+
+t.test("Nothing is shown without a session, with an ended one or with a made-up one", async (t) => {
+  const { get, post, cookie } = await signIn();
+  t.match(cookie, /^coupon_console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
+  t.equal((await get("/batches")).status, 200);
+  for (const path of ["/", "/batches", "/batches/bat_x", "/coupons/cpn_x", "/?csv=0"]) {
+    const { status, location } = await send(path);
+    t.strictSame([status, location], [303, "/sign-in"], path);
+  }
+  t.equal((await send("/", { headers: { cookie: `coupon_console=${"a".repeat(43)}` } })).location, "/sign-in");
+  await post("/sign-out", {});
+  t.equal((await get("/batches")).location, "/sign-in", "after signing out");
+  t.strictSame(
+    [await readAudit("sign_in"), await readAudit("sign_out")],
+    [
+      [{ client: "coupon console", target: "anna", reason: null }],
+      [{ client: "coupon console", target: "anna", reason: null }],
+    ],
+  );
+});
+
+t.test("A token, the printed link once, and the user of a trusted proxy sign in", async (t) => {
+  const [, token] = link.split("link=") as [string, string];
+  t.match((await send(link.slice(url.length))).text, `value="${token}"`, "the link only fills the form");
+  t.equal((await send("/sign-in", { form: { token } })).status, 303);
+  t.equal((await send("/sign-in", { form: { token } })).status, 403, "once");
+  const proxied = await send("/batches", { headers: { "x-forwarded-user": "otto@example.com" } });
+  t.equal(proxied.status, 200);
+  t.match(proxied.text, "Sign out otto@example.com");
+  const { cookie } = await signIn();
+  const other = await send("/batches", { headers: { cookie: cookie.split(";")[0]!, "x-forwarded-user": "otto" } });
+  t.match(other.text, "Sign out otto<", "a cookie of somebody else does not count");
+  const wrong = await Promise.all(Array.from({ length: 12 }, () => send("/sign-in", { form: { token: "wrong" } })));
+  t.ok(
+    wrong.some(({ status }) => status === 429),
+    "few wrong tokens are judged",
+  );
+  t.equal((await send("/sign-in", { form: { token: tokens.get("anna")! } })).status, 303, "a right one always is");
+});
+
+t.test("A form of another site or without its token changes nothing", async (t) => {
+  const [coupon] = await world.a.makeCoupons(1);
+  const { postAs, get } = await signIn();
+  const path = `/coupons/${coupon!.id}?action=void`;
+  const form = { tenant: "ten_a", reason: "not by me" };
+  t.equal((await postAs(path, form)).status, 403);
+  const { text } = await get("/");
+  const form_token = /name="form_token" value="([\w-]+)"/.exec(text)![1]!;
+  t.equal((await postAs(path, { ...form, form_token }, { "sec-fetch-site": "cross-site" })).status, 403);
+  t.equal((await postAs(path, { ...form, form_token: (await signIn()).cookie })).status, 403);
+  t.strictSame(await readAudit("void_coupon"), []);
+});
+
+t.test("A coupon is found by its ID, its redemption and its code, and the code leaves no trace", async (t) => {
+  const [coupon] = await world.a.makeCoupons(1);
+  const { redemption } = await world.a.till.ok.redeem(coupon!, { order_id: "<b>4711</b>" });
+  const { post, get } = await signIn();
+  for (const find of [coupon!.id, redemption, coupon!.code, ` ${coupon!.code.toLowerCase()} `])
+    t.equal((await post("/find", { find })).location, `/coupons/${coupon!.id}`);
+  t.equal((await post("/find", { find: "nothing" })).status, 404);
+  const { text } = await get(`/coupons/${coupon!.id}`);
+  for (const shown of [
+    redemption,
+    "mch_a",
+    "&lt;b&gt;4711&lt;/b&gt;",
+    "coupon.redeemed",
+    '<span class="status REDEEMED">',
+  ])
+    t.ok(text.includes(shown), shown);
+  t.notOk(text.includes(coupon!.code) || text.includes(lookupHash(world.keys, coupon!.code)));
+  t.notOk(text.includes("<b>4711"), "a till's text stays text");
+  t.notOk(JSON.stringify(log).includes(coupon!.code));
+  t.equal((await get(`/batches?maker=${coupon!.code}`)).status, 400, "a code in an address");
+  const inReason = await post(`/coupons/${coupon!.id}?action=void`, { tenant: "ten_a", reason: coupon!.code });
+  t.strictSame([inReason.status, await readAudit("void_coupon")], [400, []], "a code in a reason");
+  const { status } = await get("/coupons/cpn_00000000000000000000000000");
+  t.equal(status, 404);
+});
+
+t.test("Staff patches a coupon and a batch from their pages, with a reason, under its name", async (t) => {
+  const { id: batch, coupons } = await world.makeBatch(world.a.maker, "tpl_fixed", 1);
+  const { post } = await signIn();
+  t.match((await post(`/batches/${batch}?action=suspend`, { reason: "stolen" })).text, "Done.");
+  t.match((await world.a.till.redeem(coupons[0]!)).json, { code: "BATCH_SUSPENDED" });
+  const again = await post(`/coupons/${coupons[0]!.id}?action=release`, { tenant: "ten_a", reason: "stuck" });
+  t.equal(again.status, 409);
+  t.match(again.text, "has no lock to release");
+  t.match((await post(`/coupons/${coupons[0]!.id}?action=void`, { tenant: "ten_a", reason: "stolen" })).text, "Done.");
+  const by = { client: "coupon console anna", reason: "stolen" };
+  t.strictSame(await readAudit("suspend_batch"), [{ ...by, target: batch }]);
+  t.strictSame(await readAudit("void_coupon"), [{ ...by, target: coupons[0]!.id }]);
+});
+
+t.test("Lists have pages, filters, a CSV and the query for psql", async (t) => {
+  for (let made = 0; made < 55; made += 1) await world.a.maker.ok.createBatch("tpl_fixed", 1);
+  await world.mint();
+  const { get } = await signIn();
+  const first = (await get("/batches?tenant=ten_a&status=COMPLETED")).text;
+  const batchesOf = (text: string) => [...text.matchAll(/href="\/batches\/(bat_\w+)"/g)].map(([, id]) => id);
+  const next = /href="(\?[^"]*cursor=[^"]*)"/.exec(first)![1]!.replaceAll("&amp;", "&");
+  const second = (await get(`/batches${next}`)).text;
+  const rows = await world.owner.rows<{ batch: string }>(
+    `select batch from report.batch where tenant = 'ten_a' and status = 'COMPLETED'
+     order by created_at desc, batch desc`,
+  );
+  const expected = rows.map(({ batch }) => batch);
+  t.ok(expected.length > 50);
+  t.strictSame([...batchesOf(first), ...batchesOf(second)], expected);
+  const csv = (await get("/batches?tenant=ten_a&status=COMPLETED&csv=0")).text.trim().split("\n");
+  t.equal(csv.length, expected.length + 1);
+  t.match(csv[0], /^created_at,batch,tenant,/);
+  const psql = /<pre[^>]*>([^]*?)<\/pre>/.exec(first)![1]!.replaceAll("&#39;", "'");
+  t.equal((await world.owner.rows(psql.replace(/;$/, ""))).length, 50);
+  t.equal((await get("/batches?tenant=it's")).status, 200);
+  t.equal((await get("/batches?cursor=made-up")).status, 200);
+});
