@@ -86,7 +86,8 @@ function createLink(pages: readonly Page[]): Link {
   const paths = new Map(pages.flatMap(({ path: at }) => (/\/:(\w+)$/.test(at) ? [[at.split("/:").at(-1)!, at]] : [])));
   return (column, row) => {
     const template = paths.get(column);
-    if (template === undefined) return null;
+    const names = [...(template?.matchAll(/:(\w+)/g) ?? [])].map(([, name]) => name!);
+    if (template === undefined || names.some((name) => (row[name] ?? null) === null)) return null;
     return template.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(row[name]?.text ?? ""));
   };
 }

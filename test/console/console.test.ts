@@ -1,11 +1,17 @@
 // The console over HTTP: who gets in, what the pages show, and what staff can change from them.
 import t from "tap";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
+import { pages } from "../../src/console/pages/table.ts";
 import { startConsole } from "../../src/console.ts";
+import { connect } from "../../src/database/connect.ts";
+import { moveToNoon } from "../support/business-days.ts";
 import { scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
+import { tenants } from "../support/tenants.ts";
 
-const world = await scenario(t);
+const file = { tenants: structuredClone(tenants) as any[] };
+file.tenants[0].parties[0].webhook = { url: "https://example.com/hook?token=hidden" };
+const world = await scenario(t, { file });
 const { log, logger } = createStubLog("info");
 const tokens = new Map([["anna", "a".repeat(40)]]);
 const config = { host: "127.0.0.1", port: 0, tokens, userHeader: "x-forwarded-user" };
@@ -162,4 +168,48 @@ t.test("Lists have pages, filters, a CSV and the query for psql", async (t) => {
   t.equal((await world.owner.rows(psql.replace(/;$/, ""))).length, 50);
   t.equal((await get("/batches?tenant=it's")).status, 200);
   t.equal((await get("/batches?cursor=made-up")).status, 200);
+});
+
+const unescape = (text: string) =>
+  text.replaceAll("&#39;", "'").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+
+t.test("Each page is reached by links, and shows what its query shows in psql", async (t) => {
+  await moveToNoon(world, "pty_a");
+  await world.steps.close();
+  const [coupon] = await world.a.makeCoupons(1);
+  await world.a.till.ok.redeem(coupon!, { order_amount: 19.9 });
+  await world.a.till.ok.reverse(coupon!);
+  await moveToNoon(world, "pty_a", 1);
+  await world.steps.close();
+  const { get } = await signIn();
+  const reporter = connect(world.address, { role: "coupon_report", name: "coupon test", max: 1 });
+  t.teardown(() => reporter.end());
+  const matches = (path: string) =>
+    pages.find((page) => new RegExp(`^${page.path.replace(/:\w+/g, "[^/]+")}$`).test(path));
+  const seen = new Set<string>();
+  const waiting = ["/"];
+  for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
+    const page = matches(path)!;
+    if (seen.has(page.path)) continue;
+    seen.add(page.path);
+    const { status, text } = await get(path);
+    t.equal(status, 200, path);
+    t.notMatch(text, "token=hidden");
+    waiting.push(...[...text.matchAll(/href="(\/[^"?]*)"/g)].map(([, href]) => href!).filter((href) => matches(href)));
+    const queries = [...text.matchAll(/<pre[^>]*>([^]*?)<\/pre>/g)].map(([, query]) => unescape(query!));
+    t.equal(queries.length, page.blocks.length, path);
+    for (const [index, query] of queries.entries()) {
+      const rows = await reporter.rows<{ rows: string[] }>(
+        `select coalesce(array_agg(row_to_json(q)::text), '{}') as rows from (${query.replace(/;$/, "")}) q`,
+      );
+      const csv = (await get(`${path}?csv=${index}`)).text.trim().split("\n").slice(1);
+      // In psql it has one page.
+      const shown = page.blocks[index]!.newestBy === undefined ? csv.length : Math.min(csv.length, 50);
+      t.equal(shown, rows[0]!.rows.length, `${path}: ${page.blocks[index]!.title}`);
+    }
+  }
+  t.strictSame(
+    pages.map((page) => page.path).filter((path) => !seen.has(path)),
+    [],
+  );
 });

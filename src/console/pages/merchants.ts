@@ -1,0 +1,63 @@
+import type { Page } from "../page.ts";
+
+export const merchants: Page = {
+  path: "/merchants",
+  title: "Merchants",
+  isInMenu: true,
+  filters: [
+    { name: "tenant", label: "Tenant", where: "tenant = :tenant" },
+    { name: "name", label: "Name contains", where: "position(lower(:name) in lower(name)) > 0" },
+  ],
+  blocks: [
+    {
+      title: "Merchants",
+      as: "table",
+      newestBy: { created_at: "timestamptz", tenant: "text", merchant: "text" },
+      sql: "select created_at, tenant, merchant, name, party, delegates from report.merchant",
+    },
+  ],
+};
+
+const ofMerchant = "tenant = :tenant and merchant = :merchant";
+
+export const merchant: Page = {
+  path: "/merchants/:tenant/:merchant",
+  title: "Merchant",
+  blocks: [
+    { title: "Now", as: "facts", sql: `select * from report.merchant where ${ofMerchant}` },
+    {
+      title: "Redemptions and reversals of the last 30 business days",
+      as: "chart",
+      sql: `
+select business_date, sum(redemption_count) as redemptions, sum(reversal_count) as reversals
+from report.daily
+where ${ofMerchant} and business_date >= current_date - 29
+group by business_date
+order by business_date`,
+    },
+    {
+      title: "By store, in the last 30 business days",
+      as: "table",
+      sql: `
+select store, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
+       sum(reversal_count) as reversals, sum(net_amount) as net
+from report.daily_store
+where ${ofMerchant} and business_date >= current_date - 29
+group by store, currency
+order by redemptions desc, store, currency
+limit 1000`,
+    },
+    {
+      title: "By template, in the last 30 business days",
+      as: "table",
+      sql: `
+select template, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
+       sum(reversal_count) as reversals, sum(net_amount) as net
+from report.daily
+where ${ofMerchant} and business_date >= current_date - 29
+group by template, currency
+order by redemptions desc, template, currency
+limit 1000`,
+    },
+  ],
+};

@@ -1,0 +1,58 @@
+import type { Page } from "../page.ts";
+
+export const webhooks: Page = {
+  path: "/webhooks",
+  title: "Webhooks",
+  isInMenu: true,
+  filters: [{ name: "tenant", label: "Tenant", where: "tenant = :tenant" }],
+  blocks: [
+    {
+      title: "Subscribers",
+      as: "table",
+      sql: `
+select tenant, party as subscriber, health, waiting, failing, parked, oldest_waiting_at, attempts_24h,
+       failures_24h, p95_ms_24h, last_error
+from report.webhook_health`,
+    },
+  ],
+};
+
+const ofSubscriber = "tenant = :tenant and party = :subscriber";
+
+export const webhook: Page = {
+  path: "/webhooks/:tenant/:subscriber",
+  title: "Webhook of",
+  blocks: [
+    { title: "Now", as: "facts", sql: `select * from report.webhook_health where ${ofSubscriber}` },
+    {
+      title: "Waiting and parked deliveries",
+      as: "table",
+      sql: `
+select recorded_at, event, event_type, status, attempt_count, next_attempt_at, parked_at, last_error
+from report.delivery
+where ${ofSubscriber}
+order by parked_at is null, recorded_at
+limit 100`,
+    },
+    {
+      title: "Attempts",
+      as: "table",
+      newestBy: { attempt_id: "bigint" },
+      sql: `
+select attempted_at, event, attempt, http_status, error, duration_ms, test_event_type, attempt_id
+from report.delivery_attempt
+where ${ofSubscriber}`,
+    },
+  ],
+  actions: [
+    { name: "replay_parked", label: "Replay parked", call: "admin.replay_parked(:tenant, :subscriber, :reason)" },
+    {
+      name: "replay",
+      label: "Replay event",
+      call: "admin.replay_event(:tenant, :event, :reason)",
+      fields: { event: "Event, evt_…" },
+    },
+    { name: "enable", label: "Enable", call: "admin.enable_webhook(:tenant, :subscriber, :reason)" },
+    { name: "disable", label: "Disable", call: "admin.disable_webhook(:tenant, :subscriber, :reason)" },
+  ],
+};
