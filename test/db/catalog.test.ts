@@ -267,6 +267,28 @@ t.test("A role may execute the functions of its schemas, those it shares, and th
   }
 });
 
+t.test("The console reads no secret, salt or hash", async (t) => {
+  const readable = await names(
+    `select format('%s.%s', a.attrelid::regclass, a.attname) as name
+     from pg_attribute a join pg_class c on c.oid = a.attrelid
+     where a.attnum > 0 and c.relnamespace::regnamespace::text = any ($1)
+       and has_column_privilege('coupon_console', a.attrelid, a.attnum, 'select')
+       and (a.attname ~ 'secret|salt|hash|sealed' or a.atttypid = 'bytea'::regtype)
+     union all
+     select format('%s returns %s', p.oid::regproc, coalesce(o.name, format_type(p.prorettype, null)))
+     from pg_proc p
+     left join lateral (
+       select p.proargnames[n] as name, p.proallargtypes[n] as type
+       from generate_subscripts(p.proargmodes, 1) n
+       where p.proargmodes[n] in ('o', 'b', 't')) o on true
+     where p.pronamespace::regnamespace::text = any ($1) and has_function_privilege('coupon_console', p.oid, 'execute')
+       and (o.name ~ 'secret|salt|hash|sealed' or coalesce(o.type, p.prorettype) = 'bytea'::regtype)`,
+    [ourSchemas],
+  );
+  // A time.
+  t.strictSame(readable, ["report.party.webhook_secret_rotated_at"]);
+});
+
 t.test("A role may use its own schemas and create nothing", async (t) => {
   for (const [role, schemas] of Object.entries(rights)) {
     const usable = await names(
