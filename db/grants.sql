@@ -47,8 +47,7 @@ grant execute on all functions in schema admin to coupon_admin;
 -- functions takes or returns a secret, a salt or a hash.
 grant usage on schema console, admin to coupon_console;
 grant execute on all functions in schema console to coupon_console;
-grant execute on function rules.read_version(), rules.list_invariants(), rules.check_invariant(text)
-to coupon_console;
+grant execute on function rules.read_version() to coupon_console;
 grant execute on function
   admin.suspend_batch(text, text),
   admin.resume_batch(text, text),
@@ -59,6 +58,5 @@ grant execute on function
   admin.replay_event(text, text, text),
   admin.replay_parked(text, text, text),
   admin.enable_webhook(text, text, text),
-  admin.disable_webhook(text, text, text),
-  admin.test_webhook(text, text, text)
+  admin.disable_webhook(text, text, text)
 to coupon_console;

@@ -41,11 +41,7 @@ export function createApp(parts: AppParts): H3 {
     silent: true,
     onError(error) {
       if (error.status >= 500) log.error({ err: error.cause ?? error }, "a page failed");
-      const titles: Record<number, string> = {
-        400: "A code belongs into the search only",
-        403: "Refused",
-        404: "Not found",
-      };
+      const titles: Record<number, string> = { 400: error.message, 403: "Refused", 404: "Not found" };
       const title = titles[error.status] ?? "This did not work";
       return respond(error.status, { title, session: null, body: markup`<p><a href="/">Overview</a></p>` });
     },
@@ -129,9 +125,10 @@ function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond:
       return respond(404, { title: "Nothing found", session, body: markup`<p>Nothing has this ID or code.</p>` });
     }),
   );
-  /** A code belongs into the search only. In an address or a reason it would leave a trace. */
+  /** In an address or a reason, a code would leave a trace. */
   function refuseCodes(values: Values): void {
-    if (Object.values(values).some((value) => containsCode(parts.keys, value))) throw new HTTPError({ status: 400 });
+    if (Object.values(values).some((value) => containsCode(parts.keys, value)))
+      throw new HTTPError({ status: 400, message: "A code belongs in the search only" });
   }
 
   for (const page of parts.pages) {
@@ -150,8 +147,8 @@ function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond:
         const action = page.actions?.find(({ name }) => name === event.url.searchParams.get("action"));
         if (action === undefined) throw new HTTPError({ status: 404 });
         const own = parts.openAs(session.name);
-        const outcome = await perform(own, action, { ...form, ...getRouterParams(event, { decode: true }) });
-        await own.end();
+        const values = { ...form, ...getRouterParams(event, { decode: true }) };
+        const outcome = await perform(own, action, values).finally(own.end);
         return show(event, page, session, outcome);
       }),
     );

@@ -21,7 +21,7 @@ export async function writeCsv(
   // The first page comes before the answer begins: an error then has a status.
   let { rows, next } = await read(null);
   const body = new ReadableStream<Uint8Array>({
-    async start(controller) {
+    start(controller) {
       controller.enqueue(Buffer.from(format(rows, true)));
       if (next === null) controller.close();
     },

@@ -12,13 +12,8 @@ export async function findTarget({ database, keys }: Parts, text: string): Promi
     (await database.rows<{ target: string }>(query, [value]))[0]?.target ?? null;
   if (/^cpn_\w{26}$/.test(text)) return `/coupons/${text}`;
   if (/^bat_\w{26}$/.test(text)) return `/batches/${text}`;
-  if (/^red_\w{26}$/.test(text))
+  if (/^(red|rvs)_\w{26}$/.test(text))
     return read("select '/coupons/' || coupon as target from report.find_redemption($1)", text);
-  if (/^rvs_\w{26}$/.test(text))
-    return read(
-      `select '/coupons/' || coupon as target from report.ledger where entry_key = report.parse_id($1)`,
-      text,
-    );
   const code = normalizeCode(text);
   if (code === null || !checkCode(keys, code)) return null;
   return read("select '/coupons/' || coupon as target from console.find_coupons($1)", lookupHash(keys, code));

@@ -2,12 +2,9 @@
 import { hiddenToken } from "./layout.ts";
 import { markup, type Markup } from "./markup.ts";
 import type { Filter, Page } from "./page.ts";
+import type { Outcome } from "./perform.ts";
 import type { Row, Values } from "./query.ts";
-import { labelOf } from "./render.ts";
 import type { Session } from "./sessions.ts";
-
-/** `error`: why a change was refused; null: it is done. */
-export type Outcome = { error: string | null };
 
 export function renderFilters(filters: readonly Filter[], values: Values): Markup | null {
   if (filters.length === 0) return null;
@@ -44,21 +41,17 @@ export function renderActions(
   outcome: Outcome | null,
 ): Markup | null {
   if (actions.length === 0) return null;
-  const said =
-    outcome === null
-      ? null
-      : outcome.error === null
-        ? markup`<p role="status">Done.</p>`
-        : markup`<p role="alert">${outcome.error}</p>`;
+  const done = markup`<p role="status">Done.</p>`;
+  const said = outcome && (outcome.error === null ? done : markup`<p role="alert">${outcome.error}</p>`);
+  const tenant = subject?.["tenant"]?.text ?? "";
   const forms = actions.map(({ name, label, fields = {} }) => {
-    const tenant = subject?.["tenant"]?.text ?? "";
     const inputs = Object.entries({ ...fields, reason: "Reason" }).map(
       ([field, text]) =>
         markup`<span><label for="${name}-${field}">${text}</label>
 <input id="${name}-${field}" name="${field}" required maxlength="1000"></span>`,
     );
     return markup`<form method="post" action="?action=${name}" class="action">${hiddenToken(session)}
-<input type="hidden" name="tenant" value="${tenant}">${inputs}<button>${labelOf(label)}</button></form>`;
+<input type="hidden" name="tenant" value="${tenant}">${inputs}<button>${label}</button></form>`;
   });
   return markup`<section><h2>Change</h2>${said}${forms}</section>`;
 }

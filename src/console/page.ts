@@ -6,8 +6,8 @@ export type Block = {
   title: string;
   /** A select over report.*, without its order and limit. */
   sql: string;
-  /** facts: one row, a line for each column. figures: one row of numbers. chart: a first column of times. */
-  as: "table" | "facts" | "figures" | "chart";
+  /** facts: one row, a line for each column. chart: the first column has times. */
+  as: "table" | "facts" | "chart";
   /** Of a table with pages, newest first: columns, and their types, of which no two rows have the same values. */
   newestBy?: Readonly<Record<string, string>>;
 };

@@ -5,7 +5,9 @@ import type { Action } from "./page.ts";
 import { bind, type Values } from "./query.ts";
 
 /** `error`: why the database refused it; null: it is done. */
-export async function perform(own: Database, { call }: Action, values: Values): Promise<{ error: string | null }> {
+export type Outcome = { error: string | null };
+
+export async function perform(own: Database, { call }: Action, values: Values): Promise<Outcome> {
   const { text, params } = bind(`select ${call}`, values);
   try {
     await own.rows(text, params);

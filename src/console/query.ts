@@ -11,6 +11,9 @@ export type Result = { rows: Row[]; next: string | null };
 
 type Statement = { text: string; params: string[] };
 
+/** Of a block that has pages. */
+export const rowsOfPage = 50;
+
 const parameter = /(?<![:\w]):([a-z]\w*)/g;
 
 /** The statement of a block without its order: the filters that have a value are part of it. */
@@ -95,5 +98,5 @@ export function formatForPsql({ block, filters, values }: Asked): string {
     parameter,
     (_, name: string) => `'${(values[name] ?? "").replaceAll("'", "''")}'`,
   );
-  return `${quoted}${orderOf(block)}${block.newestBy === undefined ? "" : "\nlimit 50"};`;
+  return `${quoted}${orderOf(block)}${block.newestBy === undefined ? "" : `\nlimit ${rowsOfPage}`};`;
 }

@@ -9,7 +9,7 @@ export type Link = (column: string, row: Row) => string | null;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00$/;
 const status = /^[A-Z]{3,}(_[A-Z]+)*$/;
 
-export const labelOf = (column: string): string => {
+const labelOf = (column: string): string => {
   const words = column.replaceAll("_", " ").replace(/ at$/, "");
   return words[0]!.toUpperCase() + words.slice(1);
 };
@@ -26,7 +26,7 @@ function renderCell(column: string, row: Row, link: Link): Markup {
   return markup`${text}`;
 }
 
-const alignOf = (cell: Cell | undefined) => (cell?.isNumber === true ? markup` class="number"` : "");
+const alignOf = (cell: Cell | undefined) => (cell?.isNumber === true ? markup` class="number"` : null);
 
 export function renderBlock({ as, title }: Block, rows: Row[], link: Link): Markup {
   const [first] = rows;
@@ -36,10 +36,6 @@ export function renderBlock({ as, title }: Block, rows: Row[], link: Link): Mark
     return markup`<dl>${columns.map(
       (column) => markup`<div><dt>${labelOf(column)}</dt><dd>${renderCell(column, first, link)}</dd></div>`,
     )}</dl>`;
-  if (as === "figures")
-    return markup`<ul class="figures">${columns.map(
-      (column) => markup`<li><b>${renderCell(column, first, link)}</b> ${labelOf(column)}</li>`,
-    )}</ul>`;
   const heads = columns.map((name) => markup`<th scope="col"${alignOf(first[name])}>${labelOf(name)}</th>`);
   const lines = rows.map(
     (

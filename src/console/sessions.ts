@@ -27,8 +27,8 @@ export function createSessions(database: Database, staff: StaffTokens, link: str
 
   /** Returns null if the token is wrong, and "later" if there were too many wrong ones. */
   async function signIn(token: string): Promise<Session | "later" | null> {
-    const name = [...staff].filter(([, own]) => areEqual(own, token)).map(([each]) => each)[0];
-    if (name !== undefined) return open(name);
+    const owner = [...staff].find(([, own]) => areEqual(own, token));
+    if (owner !== undefined) return open(owner[0]);
     if (unused !== null && areEqual(unused, token)) {
       unused = null;
       return open("link");
@@ -40,8 +40,9 @@ export function createSessions(database: Database, staff: StaffTokens, link: str
 
   async function find(token: string | undefined): Promise<Session | null> {
     if (token === undefined) return null;
-    const [found] = await database.rows<{ name: string }>("select name from console.find_session($1)", [digest(token)]);
-    return found === undefined ? null : { token, name: found.name };
+    const query = "select console.find_session($1) as name";
+    const [found] = await database.rows<{ name: string | null }>(query, [digest(token)]);
+    return found!.name === null ? null : { token, name: found!.name };
   }
 
   const end = async ({ token }: Session): Promise<void> =>

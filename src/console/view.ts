@@ -3,10 +3,11 @@ import { getRouterParams, HTTPError, type H3Event, type HTTPResponse } from "h3"
 import { sqlState } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
 import { writeCsv } from "./csv.ts";
-import { renderActions, renderFilters, renderTools, type Outcome } from "./forms.ts";
+import { renderActions, renderFilters, renderTools } from "./forms.ts";
 import { markup, type Markup } from "./markup.ts";
 import type { Page } from "./page.ts";
-import { formatForPsql, readRows, type Values } from "./query.ts";
+import type { Outcome } from "./perform.ts";
+import { formatForPsql, readRows, rowsOfPage, type Asked, type Values } from "./query.ts";
 import { renderBlock, type Link } from "./render.ts";
 import type { Session } from "./sessions.ts";
 
@@ -19,7 +20,6 @@ type Parts = {
   respond: Respond;
 };
 
-const rowsOfPage = 50;
 /** Of a block without pages. */
 const mostRows = 1_000;
 const policy =
@@ -35,8 +35,9 @@ export const headers = {
 export function createView({ pages, database, respond }: Parts): Show {
   const link = createLink(pages);
 
-  async function renderBody(event: H3Event, page: Page, session: Session, outcome: Outcome | null): Promise<Markup> {
-    const { search, filters, values } = readAddress(event, page);
+  type Body = Address & { page: Page; session: Session; outcome: Outcome | null };
+
+  async function renderBody({ search, filters, values, page, session, outcome }: Body): Promise<Markup> {
     const at = Number(search.get("block") ?? 0);
     const read = await Promise.all(
       page.blocks.map((block, index) => {
@@ -57,15 +58,16 @@ export function createView({ pages, database, respond }: Parts): Show {
   }
 
   return async function show(event, page, session, outcome) {
-    const { search, filters, values } = readAddress(event, page);
+    const address = readAddress(event, page);
+    const { search, filters, values } = address;
     const subject = Object.values(getRouterParams(event, { decode: true })).at(-1);
     const title = subject === undefined ? page.title : `${page.title} ${subject}`;
     const more = page.refreshSeconds === undefined ? {} : { refreshSeconds: page.refreshSeconds };
     try {
       const block = page.blocks[Number(search.get("csv") ?? NaN)];
       if (block !== undefined) return await writeCsv(database, { block, filters, values }, headers);
-      const body = await renderBody(event, page, session, outcome);
-      return respond(outcome !== null && outcome.error !== null ? 409 : 200, { title, session, body, ...more });
+      const body = await renderBody({ ...address, page, session, outcome });
+      return respond((outcome?.error ?? null) === null ? 200 : 409, { title, session, body, ...more });
     } catch (error) {
       // What a filter holds cannot be read as the type that it is compared with.
       if (!sqlState(error)?.startsWith("22")) throw error;
@@ -74,8 +76,10 @@ export function createView({ pages, database, respond }: Parts): Show {
   };
 }
 
+type Address = Omit<Asked, "block"> & { search: URLSearchParams };
+
 /** The parts of the path count more than what follows the question mark. */
-function readAddress(event: H3Event, { filters = [] }: Page) {
+function readAddress(event: H3Event, { filters = [] }: Page): Address {
   const { searchParams: search } = event.url;
   const values: Values = { ...Object.fromEntries(search), ...getRouterParams(event, { decode: true }) };
   return { search, filters, values };

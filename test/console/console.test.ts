@@ -39,6 +39,7 @@ async function signIn(token = tokens.get("anna")!) {
   const { text } = await send("/", { headers });
   const form_token = /name="form_token" value="([\w-]+)"/.exec(text)![1]!;
   return {
+    form_token,
     cookie: cookie!,
     get: (path: string) => send(path, { headers }),
     post: (path: string, form: Record<string, string>) => send(path, { headers, form: { form_token, ...form } }),
@@ -95,12 +96,10 @@ t.test("A token, the printed link once, and the user of a trusted proxy sign in"
 
 t.test("A form of another site or without its token changes nothing", async (t) => {
   const [coupon] = await world.a.makeCoupons(1);
-  const { postAs, get } = await signIn();
+  const { postAs, form_token } = await signIn();
   const path = `/coupons/${coupon!.id}?action=void`;
   const form = { tenant: "ten_a", reason: "not by me" };
   t.equal((await postAs(path, form)).status, 403);
-  const { text } = await get("/");
-  const form_token = /name="form_token" value="([\w-]+)"/.exec(text)![1]!;
   t.equal((await postAs(path, { ...form, form_token }, { "sec-fetch-site": "cross-site" })).status, 403);
   t.equal((await postAs(path, { ...form, form_token: (await signIn()).cookie })).status, 403);
   t.strictSame(await readAudit("void_coupon"), []);
@@ -113,6 +112,10 @@ t.test("A coupon is found by its ID, its redemption and its code, and the code l
   for (const find of [coupon!.id, redemption, coupon!.code, ` ${coupon!.code.toLowerCase()} `])
     t.equal((await post("/find", { find })).location, `/coupons/${coupon!.id}`);
   t.equal((await post("/find", { find: "nothing" })).status, 404);
+  const [other] = await world.a.makeCoupons(1);
+  await world.a.till.ok.redeem(other!);
+  const { reversal } = await world.a.till.ok.reverse(other!);
+  t.equal((await post("/find", { find: reversal })).location, `/coupons/${other!.id}`);
   const { text } = await get(`/coupons/${coupon!.id}`);
   for (const shown of [
     redemption,

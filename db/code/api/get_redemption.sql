@@ -4,14 +4,7 @@ language plpgsql stable as $$
 declare
   v_id  uuid := rules.parse_id('red', p_call.args ->> 'redemption');
 begin
-  if not exists (
-    select
-    from core.redemption r
-    join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id
-    where r.tenant_id = p_call.tenant_id
-      and r.redemption_id = v_id
-      and rules.may_act_for(p_call, m.merchant_id, m.party_id))
-  then
+  if not rules.is_redemption_visible(p_call, v_id) then
     return rules.refuse_not_found(p_call, 'redemption');
   end if;
   return rules.succeed(format('{"ok":true,"redemption":%s}',

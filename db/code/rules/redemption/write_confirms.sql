@@ -23,10 +23,10 @@ begin
     select (g.call).tenant_id, g.redemption_id, 'REDEMPTION', g.distributor_id, g.coupon_id,
            g.discount_minor, g.currency, g.granted_at, g.granted_at
     from g)
-  select array_agg((
-           200, null, null, format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',
+  select array_agg(rules.succeed(
+           format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',
              rules.format_id('red', g.redemption_id)),
-           (g.call).ordinal, false, null, null, null, null, null)::core.answer)
+           (g.call).ordinal))
     into v_answers
   from g;
   return v_answers;
