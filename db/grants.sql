@@ -1,7 +1,8 @@
 -- The rights of each role. Every migrate runs this after loading the code, so it covers new
 -- functions. Only the owner may use tables; a function that needs a table is `security definer`.
 
-revoke all on all functions in schema core, rules, api, gate, jobs, admin, report, console
+revoke all on all functions in schema core, rules, api, gate, jobs, admin, report, console,
+  portal
 from public;
 
 -- The functions that several programs call.
@@ -38,7 +39,7 @@ grant execute on function
   rules.format_url_host(text),
   rules.find_unknown_zones(text[]),
   core.name_party(int, int)
-to coupon_report, coupon_admin, coupon_console;
+to coupon_report, coupon_admin, coupon_console, coupon_portal;
 
 grant usage on schema admin to coupon_admin;
 grant execute on all functions in schema admin to coupon_admin;
@@ -46,6 +47,7 @@ grant execute on all functions in schema admin to coupon_admin;
 -- The console: who is signed in, and the patches that staff make from a page. None of these
 -- functions takes or returns a secret, a salt or a hash.
 grant usage on schema console, admin to coupon_console;
+grant select on all tables in schema console to coupon_console;
 grant execute on all functions in schema console to coupon_console;
 grant execute on function rules.read_version() to coupon_console;
 grant execute on function
@@ -60,3 +62,8 @@ grant execute on function
   admin.enable_webhook(text, text, text),
   admin.disable_webhook(text, text, text)
 to coupon_console;
+
+-- The portal: what the company that is signed in may see, and nothing else.
+grant usage on schema portal to coupon_portal;
+grant select on all tables in schema portal to coupon_portal;
+grant execute on all functions in schema portal to coupon_portal;

@@ -1,4 +1,4 @@
--- The six roles of the service. They cannot log in: the deployment makes its login roles members
+-- The seven roles of the service. They cannot log in: the deployment makes its login roles members
 -- of them, and each program takes its role when it connects.
 --
 -- Every migrate runs this first. It is safe to run again. The databases of a cluster share its
@@ -9,7 +9,7 @@ declare
 begin
   foreach v_role in array
     array['coupon_owner', 'coupon_api', 'coupon_worker', 'coupon_report', 'coupon_admin',
-          'coupon_console']
+          'coupon_console', 'coupon_portal']
   loop
     begin
       if not exists (select from pg_roles where rolname = v_role) then
@@ -33,7 +33,8 @@ begin
   revoke all on schema public from public;
   execute format(
     'grant connect on database %I '
-    'to coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin, coupon_console',
+    'to coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin, coupon_console, '
+    'coupon_portal',
     current_database());
   execute format('grant create, temporary on database %I to coupon_owner', current_database());
   execute format('revoke create on database %I from coupon_worker', current_database());

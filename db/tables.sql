@@ -255,15 +255,21 @@ create table core.console_session (
   name text not null,
   signed_in_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  tenant_id integer,
+  credential_id integer,
   constraint console_session_pkey PRIMARY KEY (token_hash),
+  constraint console_session_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES core.credential(tenant_id, credential_id),
+  constraint company_has_a_credential CHECK (((tenant_id IS NULL) = (credential_id IS NULL))),
+  constraint company_session_lasts_at_most_an_hour CHECK (((credential_id IS NULL) OR (expires_at <= (signed_in_at + '01:00:00'::interval)))),
   constraint console_name_is_1_to_100_characters CHECK (((length(name) >= 1) AND (length(name) <= 100))),
   constraint console_name_is_printable CHECK (core.is_printable(name)),
   constraint session_lasts_at_most_a_day CHECK (((expires_at > signed_in_at) AND (expires_at <= (signed_in_at + '1 day'::interval)))),
   constraint token_hash_is_sha256 CHECK ((length(token_hash) = 32))
 );
-comment on table core.console_session is 'Staff that is signed in to the console. Signing out deletes a row; the audit keeps both.';
+comment on table core.console_session is 'Who is signed in to the console: staff, or a company. Signing out deletes a row; the audit keeps both.';
 comment on column core.console_session.token_hash is 'The sha256 of the cookie, which only the browser holds.';
-comment on column core.console_session.name is 'Whose token it was, or the user that the reverse proxy named.';
+comment on column core.console_session.name is 'Of staff: whose token it was, or the user that the reverse proxy named. Of a company: its external ID, pty_… or, in Variant A, ten_….';
+comment on column core.console_session.credential_id is 'The access key that asked for the link. When it is revoked, the session ends. Null: staff.';
 
 create table core.coupon (
   tenant_id integer not null,
@@ -652,6 +658,21 @@ CREATE TRIGGER time_zone_is_known BEFORE INSERT OR UPDATE OF time_zone ON core.p
 comment on table core.party is 'A company inside a tenant: maker, distributor or merchant operator, or several of these.';
 comment on column core.party.time_zone is 'IANA name. The business days of a distributor are local days in this zone.';
 comment on column core.party.public_key is 'An X25519 key as the program age writes it. Codes leave over HTTP only encrypted to it. Null: the party has none, so it cannot fetch codes.';
+
+create table core.portal_link (
+  link_id uuid not null,
+  tenant_id integer not null,
+  credential_id integer not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint portal_link_pkey PRIMARY KEY (link_id, tenant_id),
+  constraint portal_link_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES core.credential(tenant_id, credential_id),
+  constraint link_lasts_at_most_ten_minutes CHECK (((expires_at > created_at) AND (expires_at <= (created_at + '00:10:00'::interval))))
+);
+CREATE INDEX portal_link_by_end ON core.portal_link USING btree (expires_at);
+comment on table core.portal_link is 'Links to the portal that are not used yet. Signing in deletes a row, so a link is good once.';
+comment on column core.portal_link.link_id is 'Known to whoever got the answer. The link has a keyed hash of it, which no table has.';
+comment on column core.portal_link.credential_id is 'The access key that asked for it. The session sees what this key may see.';
 
 create table core.posting_page (
   tenant_id integer not null,

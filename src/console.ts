@@ -9,8 +9,9 @@ import type { Address } from "./config/database-address.ts";
 import { readConfig, type Config } from "./config/config.ts";
 import { consoleSettings, keySettings } from "./config/settings.ts";
 import { createApp } from "./console/app.ts";
+import { createDoors } from "./console/doors.ts";
 import { pages } from "./console/pages/table.ts";
-import { createSessions } from "./console/sessions.ts";
+import { createSessions, digest } from "./console/sessions.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect } from "./database/connect.ts";
 import { readVersion } from "./database/read-version.ts";
@@ -26,7 +27,7 @@ const connections = { max: 4, statementTimeoutMs: 10_000, lockTimeoutMs: 2_000 }
 const mostClients = 200;
 const times = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000 };
 
-export type ConsoleParts = { address: Address; keys: MasterKeys; config: Config["console"]; log: Logger };
+export type ConsoleParts = { address: Address; keys: MasterKeys; config: Omit<Config["console"], "url">; log: Logger };
 /** `link`: signs in once. */
 export type Console = { url: string; link: string; stop(): Promise<void> };
 
@@ -41,6 +42,7 @@ export async function startConsole({ address, keys, config, log }: ConsoleParts)
     server.closeAllConnections();
     await closed;
     await database.end();
+    await doors.end();
   };
   try {
     await refuseOtherVersion(readVersion(database.rows));
@@ -49,11 +51,22 @@ export async function startConsole({ address, keys, config, log }: ConsoleParts)
     throw error;
   }
   const token = randomBytes(32).toString("base64url");
-  const app = createApp({
+  const doors = createDoors({
     pages,
     database,
+    openPortal: (session) =>
+      connect(address, {
+        role: "coupon_portal",
+        name: "coupon portal",
+        settings: { "coupon.session": digest(session.token).toString("hex") },
+        ...connections,
+        max: 1,
+      }),
+  });
+  const app = createApp({
+    doors,
     openAs: (name) => connect(address, { role, name: `coupon console ${name}`, ...connections, max: 1 }),
-    sessions: createSessions(database, config.tokens, token),
+    sessions: createSessions({ database, keys, staff: config.tokens, link: token }),
     keys,
     log,
     userHeader: config.userHeader,

@@ -5,6 +5,7 @@ import { events } from "./http/routes/event.ts";
 import { routes } from "./http/routes/table.ts";
 import { defineCommand } from "./command-line/command.ts";
 import { ConfigError, readConfig, type Limits } from "./config/config.ts";
+import { findConsoleUrl } from "./config/console.ts";
 import { connect, openSession } from "./database/connect.ts";
 import { startHeartbeat } from "./database/heartbeat.ts";
 import type { Address } from "./config/database-address.ts";
@@ -42,6 +43,8 @@ export type ServeParts = {
   address: Address;
   keys: MasterKeys;
   limits: Limits;
+  /** Where browsers reach the console. */
+  consoleUrl?: string;
   /** Whether to serve the API description and its page. */
   hasDocs?: boolean;
   /** Open already, because a program opens its port before it does anything else. */
@@ -52,7 +55,7 @@ export type ServeParts = {
 };
 
 export async function serve(parts: ServeParts): Promise<Service> {
-  const { address, keys, limits, hasDocs = true, listening, noteUsesEveryMs, log, metrics = null } = parts;
+  const { address, keys, limits, consoleUrl, hasDocs = true, listening, noteUsesEveryMs, log, metrics = null } = parts;
   const observed = metrics === null ? null : observeServe(metrics);
   const observer = observed?.observer;
   const gate = createGate({
@@ -92,6 +95,7 @@ export async function serve(parts: ServeParts): Promise<Service> {
     keys,
     log,
     limits,
+    ...(consoleUrl !== undefined && { consoleUrl }),
     load,
     readiness: createReadiness(gate, checkDatabase),
     pages: hasDocs ? createReference({ routes, events }) : [],
@@ -148,7 +152,9 @@ async function serveAlone(): Promise<void> {
   const listening = await listen(config, log);
   const metrics = await startMetrics(config, log);
   if (metrics !== null) running.push(metrics);
-  running.push(await serve({ address, keys, limits: config.limits, hasDocs: config.docs, listening, log, metrics }));
+  const { limits, docs: hasDocs } = config;
+  const consoleUrl = findConsoleUrl(config.console);
+  running.push(await serve({ address, keys, limits, consoleUrl, hasDocs, listening, log, metrics }));
   log.info({ url: listening.url, metrics_url: metrics?.url }, "serving");
 }
 

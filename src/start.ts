@@ -4,6 +4,7 @@ import { loadDemoTenants } from "./commands/demo-tenants.ts";
 import { formatGreeting } from "./commands/greeting.ts";
 import { defineCommand } from "./command-line/command.ts";
 import { readConfig } from "./config/config.ts";
+import { findConsoleUrl } from "./config/console.ts";
 import { createLog } from "./common/log.ts";
 import { startMetrics } from "./server/metrics-server.ts";
 import { stopOnSignal } from "./common/program.ts";
@@ -37,7 +38,9 @@ async function startAll(): Promise<void> {
     await loadDemoTenants(admin, keys, config.dataDir);
   });
   running.push(await work({ address, keys, config, log, metrics }));
-  running.push(await serve({ address, keys, limits: config.limits, hasDocs: config.docs, listening, log, metrics }));
+  const { limits, docs: hasDocs } = config;
+  const consoleUrl = findConsoleUrl(config.console);
+  running.push(await serve({ address, keys, limits, consoleUrl, hasDocs, listening, log, metrics }));
   log.info({ url: listening.url, metrics_url: metrics?.url }, "serving and working");
   console.log(formatGreeting(listening.url, config.dataDir));
 }

@@ -746,6 +746,13 @@ class TestSent(TypedDict):
     event_type: EventType
 
 
+class PortalOpened(TypedDict):
+    ok: Literal[True]
+    portal_link: str
+    url: str
+    expires_at: str
+
+
 class DayClosed(TypedDict):
     ok: Literal[True]
     distributor_party_id: str
@@ -1114,6 +1121,10 @@ class _Client:
     def close_day(self, request: CloseDayRequest) -> DayClosed:
         """Sandbox: closes the open business day of a distributor now."""
         return cast(DayClosed, self._write("/v1/sandbox/close_day", request))
+
+    def open_portal(self, request: _Write) -> PortalOpened:
+        """Makes a link that shows your pages in a browser, once, within ten minutes."""
+        return cast(PortalOpened, self._write("/v1/portal", request))
 
     def recall_batch(self, request: StopBatchRequest) -> BatchAnswer:
         """Suspends a batch for good and voids its unused coupons in the background."""

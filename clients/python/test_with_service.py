@@ -268,6 +268,12 @@ class WithService(unittest.TestCase):
             with self.assertRaises(coupon_client.NotASandbox):
                 client.close_day({"distributor": None})
 
+    def test_open_portal(self) -> None:
+        """Each caller gets a link of its own"""
+        links = [client.open_portal({})["url"] for client in (self.a, self.maker)]
+        self.assertEqual([link.count("/sign-in?link=lnk_") for link in links], [1, 1])
+        self.assertNotEqual(*links)
+
     def test_webhooks(self) -> None:
         """The service's own webhooks are verified: a test of each type, and a replayed event"""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", given["receiverPort"]), Receiver)

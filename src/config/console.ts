@@ -4,17 +4,24 @@ import { ConfigError, createCountReader, type Read } from "./read.ts";
 export interface ConsoleConfig {
   port: number;
   host: string;
+  /** Where browsers reach it, without a slash at its end. null: at its host and port. */
+  url: string | null;
   /** Of staff, by name. */
   tokens: ReadonlyMap<string, string>;
   /** The header in which a trusted reverse proxy names its user. null: nobody signs in by a header. */
   userHeader: string | null;
 }
 
+/** Where browsers reach the console. */
+export const findConsoleUrl = ({ url, host, port }: Pick<ConsoleConfig, "url" | "host" | "port">): string =>
+  url ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+
 export function readConsole(read: Read): ConsoleConfig {
   const count = createCountReader(read);
   return {
     port: count("CONSOLE_PORT", 8081, 0, 65_535),
     host: read("CONSOLE_HOST") ?? "127.0.0.1",
+    url: readUrl(read("CONSOLE_URL")),
     tokens: readTokens(read("CONSOLE_TOKENS") ?? ""),
     userHeader: readHeaderName(read("CONSOLE_USER_HEADER")),
   };
@@ -38,3 +45,13 @@ function readHeaderName(text: string | null): string | null {
     throw new ConfigError("CONSOLE_USER_HEADER must be the name of a header, such as X-Forwarded-User");
   return text;
 }
+
+function readUrl(text: string | null): string | null {
+  if (text === null) return null;
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search + url.hash !== "")
+    throw new ConfigError("CONSOLE_URL must be the address of the console, such as https://console.example.com");
+  return url.origin;
+}
+
+export const defaultConsoleUrl = findConsoleUrl(readConsole(() => null));

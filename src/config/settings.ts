@@ -11,6 +11,7 @@ export const serveSettings = [
   "WRONG_CODE_LIMIT",
   "KEEP_ALIVE_TIMEOUT_SECONDS",
   "MAX_CONNECTIONS",
+  "CONSOLE_URL",
 ] as const;
 export const consoleSettings = ["CONSOLE_PORT", "CONSOLE_HOST", "CONSOLE_TOKENS", "CONSOLE_USER_HEADER"] as const;
 export const workSettings = [

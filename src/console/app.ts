@@ -5,6 +5,7 @@ import { containsCode } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Database } from "../database/types.ts";
 import { readAsset } from "./assets.ts";
+import type { Doors } from "./doors.ts";
 import { findTarget } from "./find.ts";
 import { renderLayout, renderSignIn } from "./layout.ts";
 import { markup } from "./markup.ts";
@@ -15,8 +16,7 @@ import { isFormToken, type Session, type Sessions } from "./sessions.ts";
 import { createView, headers, type Respond } from "./view.ts";
 
 export type AppParts = {
-  pages: readonly Page[];
-  database: Database;
+  doors: Doors;
   /** A connection in the name of this member of staff. */
   openAs: (name: string) => Database;
   sessions: Sessions;
@@ -30,13 +30,13 @@ const cookie = "coupon_console";
 const mostFormBytes = 16_384;
 
 export function createApp(parts: AppParts): H3 {
-  const { pages, log } = parts;
-  const menu = pages.filter(({ isInMenu }) => isInMenu);
-  const respond: Respond = (status, shown) =>
-    new HTTPResponse(renderLayout({ menu, ...shown }), {
-      status,
-      headers: { ...headers, "content-type": "text/html; charset=utf-8" },
-    });
+  const { doors, log } = parts;
+  const respond: Respond = (status, shown) => {
+    const pages = shown.session === null ? [] : doors.of(shown.session).pages;
+    const menu = pages.filter(({ isInMenu }) => isInMenu);
+    const more = { ...headers, "content-type": "text/html; charset=utf-8" };
+    return new HTTPResponse(renderLayout({ menu, ...shown }), { status, headers: more });
+  };
   const app = new H3({
     silent: true,
     onError(error) {
@@ -110,7 +110,8 @@ function addSignIn(app: H3, { sessions }: AppParts, { keep, find, readForm }: Ac
 }
 
 function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond: Respond): void {
-  const show = createView({ ...parts, respond });
+  const { doors } = parts;
+  const show = createView({ doors, respond });
   /** Without a session, everything leads to the sign-in. */
   const signedIn = (handle: (event: H3Event, session: Session) => Promise<HTTPResponse>) => async (event: H3Event) => {
     const session = await find(event);
@@ -120,7 +121,10 @@ function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond:
   app.post(
     "/find",
     signedIn(async (event, session) => {
-      const target = await findTarget(parts, ((await readForm(event, session))["find"] ?? "").trim());
+      const target = await findTarget(
+        { ...parts, reader: doors.of(session).reader },
+        ((await readForm(event, session))["find"] ?? "").trim(),
+      );
       if (target !== null) return goTo(target);
       return respond(404, { title: "Nothing found", session, body: markup`<p>Nothing has this ID or code.</p>` });
     }),
@@ -131,17 +135,24 @@ function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond:
       throw new HTTPError({ status: 400, message: "A code belongs in the search only" });
   }
 
-  for (const page of parts.pages) {
+  for (const path of doors.paths) {
+    const pageOf = (session: Session): Page => {
+      const page = doors.of(session).pages.find((each) => each.path === path);
+      if (page === undefined) throw new HTTPError({ status: 404 });
+      return page;
+    };
     app.get(
-      page.path,
+      path,
       signedIn(async (event, session) => {
+        const page = pageOf(session);
         refuseCodes(Object.fromEntries(event.url.searchParams));
         return show(event, page, session, null);
       }),
     );
     app.post(
-      page.path,
+      path,
       signedIn(async (event, session) => {
+        const page = pageOf(session);
         const form = await readForm(event, session);
         refuseCodes(form);
         const action = page.actions?.find(({ name }) => name === event.url.searchParams.get("action"));

@@ -1,7 +1,7 @@
 // A block as CSV: all of its rows, read page by page.
 import { stringify } from "csv-stringify/sync";
 import { HTTPResponse } from "h3";
-import type { Database } from "../database/types.ts";
+import type { Reader } from "./doors.ts";
 import { readRows, type Asked, type Row } from "./query.ts";
 
 const rowsOfPage = 1_000;
@@ -12,12 +12,8 @@ const format = (rows: readonly Row[], header: boolean): string =>
     { header, columns: Object.keys(rows[0] ?? {}), escape_formulas: true },
   );
 
-export async function writeCsv(
-  database: Database,
-  asked: Asked,
-  headers: Record<string, string>,
-): Promise<HTTPResponse> {
-  const read = (cursor: string | null) => readRows(database, asked, { cursor, limit: rowsOfPage });
+export async function writeCsv(reader: Reader, asked: Asked, headers: Record<string, string>): Promise<HTTPResponse> {
+  const read = (cursor: string | null) => readRows(reader, asked, { cursor, limit: rowsOfPage });
   // The first page comes before the answer begins: an error then has a status.
   let { rows, next } = await read(null);
   const body = new ReadableStream<Uint8Array>({

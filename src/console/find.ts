@@ -2,14 +2,14 @@
 // used, and only once: it is in no address, no statement and no log.
 import { checkCode, lookupHash, normalizeCode } from "../crypto/coupon-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
-import type { Database } from "../database/types.ts";
+import type { Reader } from "./doors.ts";
 
-type Parts = { database: Database; keys: MasterKeys };
+type Parts = { reader: Reader; keys: MasterKeys };
 
 /** Returns the page about it; null if there is none. */
-export async function findTarget({ database, keys }: Parts, text: string): Promise<string | null> {
+export async function findTarget({ reader, keys }: Parts, text: string): Promise<string | null> {
   const read = async (query: string, value: string): Promise<string | null> =>
-    (await database.rows<{ target: string }>(query, [value]))[0]?.target ?? null;
+    (await reader.rows<{ target: string }>(query, [value]))[0]?.target ?? null;
   if (/^cpn_\w{26}$/.test(text)) return `/coupons/${text}`;
   if (/^bat_\w{26}$/.test(text)) return `/batches/${text}`;
   if (/^(red|rvs)_\w{26}$/.test(text))

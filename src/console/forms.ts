@@ -22,16 +22,20 @@ export function renderFilters(filters: readonly Filter[], values: Values): Marku
   return markup`<form class="filters">${fields}<button>Filter</button></form>`;
 }
 
-type Tools = { search: URLSearchParams; index: number; next: string | null; psql: string };
+type Tools = { search: URLSearchParams; index: number; next: string | null; psql: string | null };
 
-/** The next page, the CSV, and the same question for psql. */
+/** The next page, the CSV and, for staff, the same question for psql. */
 export function renderTools({ search, index, next, psql }: Tools): Markup {
   const hrefWith = (more: Record<string, string>): string =>
     `?${new URLSearchParams({ ...Object.fromEntries(search), ...more })}`;
   const more =
     next === null ? null : markup`<a href="${hrefWith({ block: String(index), cursor: next })}">Next page</a>`;
+  const query =
+    psql === null
+      ? null
+      : markup`<details><summary>This query in psql</summary><pre tabindex="0">${psql}</pre></details>`;
   return markup`<div class="tools">${more}<a href="${hrefWith({ csv: String(index) })}">CSV</a>
-<details><summary>This query in psql</summary><pre tabindex="0">${psql}</pre></details></div>`;
+${query}</div>`;
 }
 
 export function renderActions(

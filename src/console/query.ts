@@ -1,6 +1,6 @@
 // Turns a block of a page and what the address says into a statement, and its rows into cells. Parameters are always
 // sent beside the statement; only what is shown for psql has them inside.
-import type { Database } from "../database/types.ts";
+import type { Reader } from "./doors.ts";
 import type { Block, Filter } from "./page.ts";
 
 export type Values = Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export type Asked = { block: Block; filters: readonly Filter[]; values: Values }
 
 /** A page of rows. `cursor` is the `next` of the page before. */
 export async function readRows(
-  database: Database,
+  reader: Reader,
   { block, filters, values }: Asked,
   { cursor, limit }: { cursor: string | null; limit: number },
 ): Promise<Result> {
@@ -51,7 +51,7 @@ export async function readRows(
   const where =
     after.length === 0 ? "" : ` where (${columns.map(([name]) => name).join(", ")}) < (${places.join(", ")})`;
   const keys = columns.map(([name]) => `q.${name}::text`).join(", ");
-  const found = await database.rows<{ row: string; keys: string[] }>(
+  const found = await reader.rows<{ row: string; keys: string[] }>(
     `select row_to_json(q)::text as row, array[${keys}]::text[] as keys
      from (select * from (${text}) p${where}${orderOf(block)} limit ${limit + 1}) q`,
     [...params, ...after],
@@ -75,11 +75,13 @@ function parseCursor(cursor: string, count: number): string[] {
   }
 }
 
+/** A page_key only orders the rows. */
 function parseRow(text: string): Row {
   const row = JSON.parse(text, (name, value: unknown, { source }: { source?: string } = {}) =>
     typeof value === "number" ? { text: source!, isNumber: true } : value,
   ) as Record<string, unknown>;
-  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, toCell(value)]));
+  const shown = Object.entries(row).filter(([name]) => name !== "page_key");
+  return Object.fromEntries(shown.map(([name, value]) => [name, toCell(value)]));
 }
 
 function toCell(value: unknown): Cell {

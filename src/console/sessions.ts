@@ -1,9 +1,12 @@
 // Who is signed in. The browser has a random token in a cookie, the database its sha256.
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { MasterKeys } from "../crypto/keys.ts";
+import { readPortalLink } from "../crypto/portal-link.ts";
 import type { Database } from "../database/types.ts";
 import { createBuckets } from "../http/token-bucket.ts";
 
-export type Session = { token: string; name: string };
+/** isCompany: it came by a link to the portal. */
+export type Session = { token: string; name: string; isCompany: boolean };
 /** Of each member of staff, by name. */
 export type StaffTokens = ReadonlyMap<string, string>;
 
@@ -11,18 +14,28 @@ const sessionHours = 12;
 // Wrong tokens, of all clients together: nobody types ten of them in a minute. A right one is always taken.
 const wrongTokens = { perSecond: 10 / 60, burst: 10 };
 
-const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+export const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 const areEqual = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
 
 /** `link`: a token that is good once, for the link that a program prints. */
-export function createSessions(database: Database, staff: StaffTokens, link: string | null = null) {
+export type SessionParts = { database: Database; keys: MasterKeys; staff: StaffTokens; link: string | null };
+
+export function createSessions({ database, keys, staff, link }: SessionParts) {
   const wrong = createBuckets(wrongTokens);
   let unused = link;
 
   async function open(name: string): Promise<Session> {
     const token = randomBytes(32).toString("base64url");
     await database.rows("select console.open_session($1, $2, $3)", [digest(token), name, sessionHours]);
-    return { token, name };
+    return { token, name, isCompany: false };
+  }
+
+  /** Returns null if the link is spent, or nobody's. */
+  async function openPortal(link: string): Promise<Session | null> {
+    const token = randomBytes(32).toString("base64url");
+    const query = "select console.open_portal($1, $2) as name";
+    const [opened] = await database.rows<{ name: string | null }>(query, [digest(token), link]);
+    return opened!.name === null ? null : { token, name: opened!.name, isCompany: true };
   }
 
   /** Returns null if the token is wrong, and "later" if there were too many wrong ones. */
@@ -33,6 +46,9 @@ export function createSessions(database: Database, staff: StaffTokens, link: str
       unused = null;
       return open("link");
     }
+    const portalLink = readPortalLink(keys, token);
+    const company = portalLink === null ? null : await openPortal(portalLink);
+    if (company !== null) return company;
     if (wrong.left("all") < 1) return "later";
     wrong.take("all");
     return null;
@@ -40,9 +56,9 @@ export function createSessions(database: Database, staff: StaffTokens, link: str
 
   async function find(token: string | undefined): Promise<Session | null> {
     if (token === undefined) return null;
-    const query = "select console.find_session($1) as name";
-    const [found] = await database.rows<{ name: string | null }>(query, [digest(token)]);
-    return found!.name === null ? null : { token, name: found!.name };
+    const query = "select name, is_company from console.read_session($1)";
+    const [found] = await database.rows<{ name: string | null; is_company: boolean }>(query, [digest(token)]);
+    return found!.name === null ? null : { token, name: found!.name, isCompany: found!.is_company };
   }
 
   const end = async ({ token }: Session): Promise<void> =>

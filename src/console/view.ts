@@ -1,10 +1,10 @@
 // Shows a page: its blocks, filters and actions, or one of its blocks as CSV.
 import { getRouterParams, HTTPError, type H3Event, type HTTPResponse } from "h3";
 import { sqlState } from "../database/connect.ts";
-import type { Database } from "../database/types.ts";
 import { writeCsv } from "./csv.ts";
 import { renderActions, renderFilters, renderTools } from "./forms.ts";
 import { markup, type Markup } from "./markup.ts";
+import type { Doors } from "./doors.ts";
 import type { Page } from "./page.ts";
 import type { Outcome } from "./perform.ts";
 import { formatForPsql, readRows, rowsOfPage, type Asked, type Values } from "./query.ts";
@@ -15,8 +15,7 @@ export type Shown = { title: string; session: Session | null; body: Markup; refr
 export type Respond = (status: number, shown: Shown) => HTTPResponse;
 type Show = (event: H3Event, page: Page, session: Session, outcome: Outcome | null) => Promise<HTTPResponse>;
 type Parts = {
-  pages: readonly Page[];
-  database: Database;
+  doors: Doors;
   respond: Respond;
 };
 
@@ -32,25 +31,25 @@ export const headers = {
   "cache-control": "no-store",
 };
 
-export function createView({ pages, database, respond }: Parts): Show {
-  const link = createLink(pages);
-
+export function createView({ doors, respond }: Parts): Show {
   type Body = Address & { page: Page; session: Session; outcome: Outcome | null };
 
   async function renderBody({ search, filters, values, page, session, outcome }: Body): Promise<Markup> {
+    const { pages, reader, isStaff } = doors.of(session);
+    const link = createLink(pages);
     const at = Number(search.get("block") ?? 0);
     const read = await Promise.all(
       page.blocks.map((block, index) => {
         const cursor = index === at ? search.get("cursor") : null;
         const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
-        return readRows(database, { block, filters, values }, { cursor, limit });
+        return readRows(reader, { block, filters, values }, { cursor, limit });
       }),
     );
     const subject = read[0]!.rows[0];
     if (page.blocks[0]!.as === "facts" && subject === undefined) throw new HTTPError({ status: 404 });
     const sections = page.blocks.map((block, index) => {
       const { rows, next } = read[index]!;
-      const psql = formatForPsql({ block, filters, values });
+      const psql = isStaff ? formatForPsql({ block, filters, values }) : null;
       const tools = renderTools({ search, index, next, psql });
       return markup`<section><h2>${block.title}</h2>${renderBlock(block, rows, link)}${tools}</section>`;
     });
@@ -65,7 +64,7 @@ export function createView({ pages, database, respond }: Parts): Show {
     const more = page.refreshSeconds === undefined ? {} : { refreshSeconds: page.refreshSeconds };
     try {
       const block = page.blocks[Number(search.get("csv") ?? NaN)];
-      if (block !== undefined) return await writeCsv(database, { block, filters, values }, headers);
+      if (block !== undefined) return await writeCsv(doors.of(session).reader, { block, filters, values }, headers);
       const body = await renderBody({ ...address, page, session, outcome });
       return respond((outcome?.error ?? null) === null ? 200 : 409, { title, session, body, ...more });
     } catch (error) {

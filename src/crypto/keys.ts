@@ -19,6 +19,7 @@ export type SubKeys = {
   lookup: Mac;
   seal: KeyObject;
   request: Mac;
+  portal: Mac;
   fingerprint: Mac;
 };
 export type MasterKeys = {
@@ -67,6 +68,7 @@ function deriveSubKeys(bytes: Buffer): SubKeys {
     lookup: createMac(derive("lookup")),
     seal: createSecretKey(derive("seal")),
     request: createMac(derive("request")),
+    portal: createMac(derive("portal")),
     fingerprint: createMac(derive("fingerprint")),
   };
 }

@@ -127,7 +127,7 @@ function wrap(sql: postgres.Sql): Database {
 }
 
 function open(address: Address, options: Options, more: object): postgres.Sql {
-  const { name, role, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = options;
+  const { name, role, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs, settings } = options;
   const all = {
     // equivalent mutant (literal): sessions send one statement at a time
     max_pipeline: 0,
@@ -142,6 +142,7 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     onnotice: () => {},
     connection: {
       ...sessionSettings,
+      ...settings,
       application_name: name,
       ...(role !== undefined && { role }),
       ...(statementTimeoutMs !== undefined && { statement_timeout: statementTimeoutMs }),

@@ -11,6 +11,8 @@ export interface Options {
   lockTimeoutMs?: number;
   /** The server ends a session that sends nothing for this time. */
   idleTimeoutMs?: number;
+  /** Further settings of its sessions. */
+  settings?: Readonly<Record<string, string>>;
   /** Called when a channel that the session listens to is notified. Only for openSession. */
   onNotify?: () => void;
 }

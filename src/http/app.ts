@@ -7,6 +7,7 @@ import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
 import { createExports } from "./codes-download.ts";
 import { defaultLimits, type Limits } from "../config/config.ts";
+import { defaultConsoleUrl } from "../config/console.ts";
 import { accessKey } from "../formats/field-types.ts";
 import { newId } from "../formats/id.ts";
 import type { Logger } from "../common/log.ts";
@@ -38,6 +39,8 @@ export type AppParts = {
   load?: AppLoad;
   observer?: Observer;
   readiness: Readiness;
+  /** Where browsers reach the console. */
+  consoleUrl?: string;
   /** Served without a signature, like the health checks. */
   pages?: readonly Page[];
 };
@@ -95,7 +98,14 @@ function createHandle(parts: AppParts, limiter: Limiter) {
   const authenticate = createAuthenticator({ gate, keys });
   const onRefused = () => observer?.refused("exports");
   const exports = createExports({ gate, keys, log, most: limits.exports, onRefused });
-  const operate = createOperator({ gate, keys, log, limiter, exports });
+  const operate = createOperator({
+    gate,
+    keys,
+    log,
+    limiter,
+    exports,
+    consoleUrl: parts.consoleUrl ?? defaultConsoleUrl,
+  });
   const match = createMatcher<Route | Page>([...routes, ...createProbes(parts.readiness), ...(parts.pages ?? [])]);
 
   // These variables keep what is known about the request when a step refuses it.

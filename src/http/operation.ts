@@ -13,7 +13,14 @@ import { isUnknownCoupon, type Limiter } from "./rate-limiter.ts";
 import { readCall, type Input, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
 
-export type OperatorParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter; exports: Exports };
+export type OperatorParts = {
+  gate: Gate;
+  keys: MasterKeys;
+  log: Logger;
+  limiter: Limiter;
+  exports: Exports;
+  consoleUrl: string;
+};
 export type Received = {
   route: Route;
   segments: Record<string, string>;
@@ -26,7 +33,7 @@ export type Received = {
   deadline: number;
 };
 
-export function createOperator({ gate, keys, log, limiter, exports }: OperatorParts) {
+export function createOperator({ gate, keys, log, limiter, exports, consoleUrl }: OperatorParts) {
   // Runs all checks that need no database.
   function readRequest(request: IncomingMessage, received: Received): Reading {
     const { caller, route } = received;
@@ -79,7 +86,8 @@ export function createOperator({ gate, keys, log, limiter, exports }: OperatorPa
       outcome = await gate.perform(tenantId, counted, deadline, route);
     }
     if (outcome.status !== 200) return toAnswer(outcome);
-    if (route.render !== undefined) return toAnswer({ ...outcome, body: route.render(outcome.body) });
+    if (route.render !== undefined)
+      return toAnswer({ ...outcome, body: route.render(outcome.body, { keys, consoleUrl }) });
     if (route.download === undefined) return toAnswer(outcome);
     if (route.download === "codes") return exports.open(JSON.parse(outcome.body) as CodesFile, { isHead, deadline });
     const file = JSON.parse(outcome.body) as StatementFile;

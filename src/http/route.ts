@@ -7,6 +7,9 @@ import type { ErrorCode, Resource } from "./errors.ts";
 
 export type Values = Record<string, unknown>;
 
+/** consoleUrl: where browsers reach the console, without a slash at its end. */
+export type RenderParts = { keys: MasterKeys; consoleUrl: string };
+
 export type Route = {
   operation: string;
   /** What it does, in a sentence. */
@@ -24,8 +27,8 @@ export type Route = {
   hasOwnTransaction?: true;
   // The database answers with the description of a file, which download.ts or codes-download.ts sends.
   download?: "statement" | "codes";
-  // Formats the body of a 200 that the database sends as plain values. Without it, the body passes through unread.
-  render?: (body: string) => string;
+  // Completes the body of a 200 that the database sends as plain values. Without it, the body passes through unread.
+  render?: (body: string, parts: RenderParts) => string;
   // The only source of validation. The tenant's variant decides which fields exist.
   schema: (variant: Variant) => z.ZodType<Values>;
   // Turns the validated input into the call's args. The coupon is a lookup hash by then; request_id is left out.

@@ -6,7 +6,7 @@ import path from "node:path";
 export const databaseFolder = path.resolve(import.meta.dirname, "../../db");
 
 /** A schema may use the schemas before it. */
-export const codeSchemas = ["rules", "api", "gate", "jobs", "admin", "report", "console"];
+export const codeSchemas = ["rules", "api", "gate", "jobs", "admin", "report", "console", "portal"];
 
 export interface CodeFile {
   schema: string;

@@ -32,7 +32,7 @@ const defaults = {
   docs: true,
   metricsPort: null,
   metricsHost: "127.0.0.1",
-  console: { port: 8081, host: "127.0.0.1", tokens: new Map<string, string>(), userHeader: null },
+  console: { port: 8081, host: "127.0.0.1", url: null, tokens: new Map<string, string>(), userHeader: null },
 };
 
 const consoleWith = (changed: object) => ({ console: { ...defaults.console, ...changed } });
@@ -51,6 +51,7 @@ const texts: Record<string, [text: string, fields: object]> = {
   DOCS: ["off", { docs: false }],
   METRICS_HOST: ["::1", { metricsHost: "::1" }],
   CONSOLE_HOST: ["::1", consoleWith({ host: "::1" })],
+  CONSOLE_URL: ["https://console.example.com/", consoleWith({ url: "https://console.example.com" })],
   CONSOLE_TOKENS: [
     ` anna:${token}, b.ob@example.com:${otherToken}\n`,
     consoleWith({
@@ -139,6 +140,8 @@ t.test("settings that make no sense are refused, each with its message", async (
     t.throws(() => readConfig({ CONSOLE_TOKENS: wrong }), {
       message: /^CONSOLE_TOKENS must be name:token pairs(?!.*ttt)/,
     });
+  for (const wrong of ["console.example.com", "ftp://a.example", "https://a.example/x", "https://a.example/?x=1"])
+    rows.push(["CONSOLE_URL", wrong, "must be the address of the console, such as https://console.example.com"]);
   rows.push(["CONSOLE_USER_HEADER", "X User", "must be the name of a header, such as X-Forwarded-User"]);
   for (const cidr of wrongCidrs)
     rows.push(["WEBHOOK_ALLOW", `10.0.0.0/8 ${cidr}`, `must list CIDRs such as 10.0.0.0/8, not "${cidr}"`]);

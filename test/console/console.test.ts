@@ -2,51 +2,16 @@
 import t from "tap";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { pages } from "../../src/console/pages/table.ts";
-import { startConsole } from "../../src/console.ts";
 import { connect } from "../../src/database/connect.ts";
 import { moveToNoon } from "../support/business-days.ts";
+import { openConsole, staffToken, unescape, userHeader } from "../support/console.ts";
 import { scenario } from "../support/scenario.ts";
-import { createStubLog } from "../support/stub.ts";
 import { tenants } from "../support/tenants.ts";
 
 const file = { tenants: structuredClone(tenants) as any[] };
 file.tenants[0].parties[0].webhook = { url: "https://example.com/hook?token=hidden" };
 const world = await scenario(t, { file });
-const { log, logger } = createStubLog("info");
-const tokens = new Map([["anna", "a".repeat(40)]]);
-const config = { host: "127.0.0.1", port: 0, tokens, userHeader: "x-forwarded-user" };
-const { url, link, stop } = await startConsole({ address: world.address, keys: world.keys, config, log: logger });
-t.teardown(stop);
-
-type Options = { form?: Record<string, string>; headers?: Record<string, string> };
-type Answer = { status: number; text: string; location: string | null; cookie: string | null };
-
-async function send(path: string, { form, headers = {} }: Options = {}): Promise<Answer> {
-  const body = form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) };
-  const response = await fetch(url + path, { ...body, headers, redirect: "manual" });
-  return {
-    status: response.status,
-    text: await response.text(),
-    location: response.headers.get("location"),
-    cookie: response.headers.get("set-cookie"),
-  };
-}
-
-/** A browser that is signed in. */
-async function signIn(token = tokens.get("anna")!) {
-  const { cookie } = await send("/sign-in", { form: { token } });
-  const headers = { cookie: cookie!.split(";")[0]! };
-  const { text } = await send("/", { headers });
-  const form_token = /name="form_token" value="([\w-]+)"/.exec(text)![1]!;
-  return {
-    form_token,
-    cookie: cookie!,
-    get: (path: string) => send(path, { headers }),
-    post: (path: string, form: Record<string, string>) => send(path, { headers, form: { form_token, ...form } }),
-    postAs: (path: string, form: Record<string, string>, more: Record<string, string> = {}) =>
-      send(path, { form, headers: { ...headers, ...more } }),
-  };
-}
+const { url, link, log, send, signIn } = await openConsole(t, world);
 
 type Audited = { client: string; target: string; reason: string | null };
 async function readAudit(action: string): Promise<Audited[]> {
@@ -80,18 +45,18 @@ t.test("A token, the printed link once, and the user of a trusted proxy sign in"
   t.match((await send(link.slice(url.length))).text, `value="${token}"`, "the link only fills the form");
   t.equal((await send("/sign-in", { form: { token } })).status, 303);
   t.equal((await send("/sign-in", { form: { token } })).status, 403, "once");
-  const proxied = await send("/batches", { headers: { "x-forwarded-user": "otto@example.com" } });
+  const proxied = await send("/batches", { headers: { [userHeader]: "otto@example.com" } });
   t.equal(proxied.status, 200);
   t.match(proxied.text, "Sign out otto@example.com");
   const { cookie } = await signIn();
-  const other = await send("/batches", { headers: { cookie: cookie.split(";")[0]!, "x-forwarded-user": "otto" } });
+  const other = await send("/batches", { headers: { cookie: cookie.split(";")[0]!, [userHeader]: "otto" } });
   t.match(other.text, "Sign out otto<", "a cookie of somebody else does not count");
   const wrong = await Promise.all(Array.from({ length: 12 }, () => send("/sign-in", { form: { token: "wrong" } })));
   t.ok(
     wrong.some(({ status }) => status === 429),
     "few wrong tokens are judged",
   );
-  t.equal((await send("/sign-in", { form: { token: tokens.get("anna")! } })).status, 303, "a right one always is");
+  t.equal((await send("/sign-in", { form: { token: staffToken } })).status, 303, "a right one always is");
 });
 
 t.test("A form of another site or without its token changes nothing", async (t) => {
@@ -173,9 +138,6 @@ t.test("Lists have pages, filters, a CSV and the query for psql", async (t) => {
   t.equal((await get("/batches?cursor=made-up")).status, 200);
 });
 
-const unescape = (text: string) =>
-  text.replaceAll("&#39;", "'").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
-
 t.test("Each page is reached by links, and shows what its query shows in psql", async (t) => {
   await moveToNoon(world, "pty_a");
   await world.steps.close();
@@ -185,10 +147,10 @@ t.test("Each page is reached by links, and shows what its query shows in psql", 
   await moveToNoon(world, "pty_a", 1);
   await world.steps.close();
   const { get } = await signIn();
-  const reporter = connect(world.address, { role: "coupon_report", name: "coupon test", max: 1 });
+  const reporter = connect(world.address, { role: "coupon_console", name: "coupon test", max: 1 });
   t.teardown(() => reporter.end());
   const matches = (path: string) =>
-    pages.find((page) => new RegExp(`^${page.path.replace(/:\w+/g, "[^/]+")}$`).test(path));
+    pages.staff.find((page) => new RegExp(`^${page.path.replace(/:\w+/g, "[^/]+")}$`).test(path));
   const seen = new Set<string>();
   const waiting = ["/"];
   for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
@@ -212,7 +174,7 @@ t.test("Each page is reached by links, and shows what its query shows in psql", 
     }
   }
   t.strictSame(
-    pages.map((page) => page.path).filter((path) => !seen.has(path)),
+    pages.staff.map((page) => page.path).filter((path) => !seen.has(path)),
     [],
   );
 });

@@ -21,6 +21,7 @@ const rights: Record<string, string[]> = {
   coupon_report: ["report"],
   coupon_admin: ["admin", "report"],
   coupon_console: ["console", "report"],
+  coupon_portal: ["portal"],
 };
 const roles = Object.keys(rights);
 const ourRoles = [...roles, "coupon_owner"].map((role) => `'${role}'`).join(", ");
@@ -41,7 +42,7 @@ const shared: Record<string, string[]> = {
 // them. They cannot call them directly, because they lack usage on the schema.
 const calledByViews = `
   select d.refobjid as oid from pg_rewrite r
-  join pg_class c on c.oid = r.ev_class and c.relnamespace in ('report'::regnamespace, 'rules'::regnamespace)
+  join pg_class c on c.oid = r.ev_class and c.relnamespace::regnamespace::text in ('report', 'rules', 'portal')
   join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
     and d.refclassid = 'pg_proc'::regclass
   join pg_proc p on p.oid = d.refobjid and p.pronamespace in ('rules'::regnamespace, 'core'::regnamespace)`;
@@ -167,7 +168,7 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
     "Security definer is only for functions that roles call, for triggers, and for functions that views call",
     `select p.oid::regproc::text as name from pg_proc p
      where p.prosecdef and p.pronamespace::regnamespace::text = any ($1)
-       and p.pronamespace::regnamespace::text not in ('gate', 'jobs', 'admin', 'report', 'console')
+       and p.pronamespace::regnamespace::text not in ('gate', 'jobs', 'admin', 'report', 'console', 'portal')
        and p.prorettype <> 'trigger'::regtype and p.oid not in (${calledByViews})`,
     `rules.check_invariant rules.list_invariants rules.read_export_page rules.read_statement_page rules.read_version
      rules.register_keys`,
@@ -255,7 +256,10 @@ t.test("A role may execute the functions of its schemas, those it shares, and th
     `select distinct p.oid::regproc::text as name from pg_proc p where p.oid in (${calledByViews})`,
   );
   for (const [role, schemas] of Object.entries(rights)) {
-    const others = [...(shared[role] ?? []), ...(schemas.includes("report") ? needed : [])];
+    const others = [
+      ...(shared[role] ?? []),
+      ...(schemas.includes("report") || schemas.includes("portal") ? needed : []),
+    ];
     const wrong = await names(
       `select p.oid::regproc::text as name from pg_proc p
        where p.pronamespace::regnamespace::text = any ($2)

@@ -247,6 +247,7 @@ async function dangling(table: string, columns: string[]): Promise<Record<string
     date: () => "'2020-01-01'",
     smallint: () => "9",
     "core.finite_time": () => "'2020-01-01'",
+    bytea: (column) => `sha256((o.x).${column})`,
   };
   return Object.fromEntries(
     changed.map(({ column, type }) => [column, (unknown[type] ?? (() => "2147483647"))(column)]),

@@ -46,6 +46,7 @@ t.test("Only calls that take long or return much have a transaction of their own
       "close_day",
       "replay_events",
       "test_webhook",
+      "open_portal",
       "pull_events",
       "list_reconciliations",
       "get_webhook",

@@ -120,6 +120,7 @@ t.test("Good values reach the database as arguments of the operation; the code i
     "/v1/sandbox/close_day": ["close_day", {}],
     "/v1/webhook/replay": ["replay_events", { event_id: "evt_1" }],
     "/v1/webhook/test": ["test_webhook", { event_type: "coupon.redeemed" }],
+    "/v1/portal": ["open_portal", {}],
   };
   for (const [path, [operation, args]] of Object.entries(expected)) {
     t.equal((await asA.post(path, bodies[path])).status, 200);

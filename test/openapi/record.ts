@@ -314,6 +314,7 @@ async function recordWebhooks({ service, watch }: Run): Promise<void> {
        where d.event_id = rules.parse_id('evt', $1)`,
       [newest!.event],
     );
+    await by.post("/v1/portal", { request_id: "portal-1" });
     const test = { request_id: "test-1", event_type: "coupon.redeemed" };
     await by.post("/v1/webhook/test", test);
     await by.get("/v1/webhook");

@@ -107,6 +107,12 @@ export const operations: Record<string, Operation> = {
     answer: () => ({ event_type: "coupon.expired" }),
     changes: () => "test_delivery … -0 +1",
   },
+  open_portal: {
+    by: "shop",
+    fields: () => ({}),
+    answer: () => ({ portal_link: /^lnk_/, url: /\/sign-in\?link=lnk_/, expires_at: time }),
+    changes: () => "portal_link -0 +1",
+  },
   replay_events: {
     by: "distributor",
     fields: (owner, books) => ({ ...subscriber(owner), event_id: eventsOf(books, owner).at(-1)!.event }),

@@ -9,7 +9,7 @@ export async function readCatalog(address: Address): Promise<string[]> {
     const rows = await session.rows<{ item: string }>(`
       select format('role %s', rolname) as item from pg_roles
         where rolname in ('coupon_owner', 'coupon_api', 'coupon_worker', 'coupon_report', 'coupon_admin',
-          'coupon_console')
+          'coupon_console', 'coupon_portal')
       union all select format('database %s %s', datname, datacl::text)
         from pg_database where datname = current_database()
       union all select format('schema %s %s', nspname, nspacl::text) from pg_namespace where nspname !~ '^pg_'

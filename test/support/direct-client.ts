@@ -1,6 +1,7 @@
 // A client without HTTP: the checks and the gate of the service, without sockets, signatures and limits. In place of a
 // file, a download gets what the database says of it.
 import { newId } from "../../src/formats/id.ts";
+import { defaultConsoleUrl } from "../../src/config/console.ts";
 import { newNonce } from "../../clients/typescript/src/signature.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { CredentialRow, Gate } from "../../src/gate/gate.ts";
@@ -40,7 +41,10 @@ export function createDirectClient(gate: Gate, keys: MasterKeys, accessKey: stri
       const args = { ...reading.args, is_counted: true };
       const sent = { credential_id, nonce: options.nonce ?? newNonce(), request_id: requestId, ...reading, args };
       const outcome = await gate.perform(tenant_id, sent, deadline, route);
-      const text = outcome.status === 200 && route.render ? route.render(outcome.body) : outcome.body;
+      const text =
+        outcome.status === 200 && route.render
+          ? route.render(outcome.body, { keys, consoleUrl: defaultConsoleUrl })
+          : outcome.body;
       return reply(outcome.status, text, outcome.isReplay ? { "idempotent-replayed": "true" } : {});
     } catch (error) {
       const answer = toAnswer(toProblem(error), requestId);

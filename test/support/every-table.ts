@@ -106,7 +106,12 @@ async function writeOtherRows(session: Session): Promise<string> {
     select rules.note_stuck_work('events', tenant_id, party_id, null, 'why') from core.webhook limit 1;
     select rules.check_invariant('event is in one table');
     select jobs.note_prune_step('request', 512);
-    select console.open_session(sha256('a cookie'), 'anna', 12)`);
+    select console.open_session(sha256('a cookie'), 'anna', 12);
+    insert into core.portal_link (link_id, tenant_id, credential_id, created_at, expires_at)
+    select gen_random_uuid(), tenant_id, credential_id, now(), now() + interval '10 minutes' from core.credential;
+    insert into core.console_session (token_hash, name, signed_in_at, expires_at, tenant_id, credential_id)
+    select sha256('another cookie'), 'ten_a', now(), now() + interval '1 hour', tenant_id, credential_id
+    from core.credential limit 1`);
   const [day] = await session.rows<{ key: string }>(
     "select business_date::text as key from core.statement where ready_at is not null",
   );

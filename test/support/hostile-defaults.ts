@@ -75,7 +75,8 @@ export async function openPlace(t: Test) {
   await psql.run(`
     create role "${login}" login createrole password '${password}';
     alter database "${name}" owner to "${login}";
-    grant coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin, coupon_console
+    grant coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin, coupon_console,
+      coupon_portal
     to "${login}" with admin option`);
   return {
     /** Of the login. */

@@ -165,4 +165,5 @@ export const bodies: Record<string, Record<string, unknown>> = {
   "/v1/sandbox/close_day": { request_id: "r-1" },
   "/v1/webhook/replay": { request_id: "r-1", event_id: "evt_1" },
   "/v1/webhook/test": { request_id: "r-1", event_type: "coupon.redeemed" },
+  "/v1/portal": { request_id: "r-1" },
 };

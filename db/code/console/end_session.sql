@@ -2,11 +2,12 @@
 create or replace function console.end_session(p_token_hash bytea) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_name  text;
+  v_session  core.console_session;
 begin
-  delete from core.console_session s where s.token_hash = p_token_hash returning s.name into v_name;
+  delete from core.console_session s where s.token_hash = p_token_hash returning s.* into v_session;
   if found then
-    perform rules.write_audit(null, 'sign_out', v_name, null, jsonb_build_object('name', v_name));
+    perform rules.write_audit(v_session.tenant_id, 'sign_out', v_session.name, null,
+      jsonb_build_object('name', v_session.name));
   end if;
 end
 $$;

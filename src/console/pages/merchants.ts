@@ -36,6 +36,16 @@ group by business_date
 order by business_date`,
     },
     {
+      title: "Redemptions and reversals, newest first",
+      as: "table",
+      newestBy: { page_key: "bigint", position: "bigint" },
+      sql: `
+select position, recorded_at, entry_type, redemption, coupon, template, store, terminal, order_id, order_amount,
+       discount_amount, currency, page_key
+from console.merchant_change
+where ${ofMerchant}`,
+    },
+    {
       title: "By store, in the last 30 business days",
       as: "table",
       sql: `

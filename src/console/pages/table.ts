@@ -2,7 +2,9 @@
 import type { Page } from "../page.ts";
 import { audit } from "./audit.ts";
 import { batch, batches } from "./batches.ts";
+import { company } from "./company.ts";
 import { coupon } from "./coupon.ts";
+import { feed } from "./feed.ts";
 import { merchant, merchants } from "./merchants.ts";
 import { overview } from "./overview.ts";
 import { parties, party } from "./parties.ts";
@@ -10,7 +12,7 @@ import { requests } from "./requests.ts";
 import { statement, statements } from "./statements.ts";
 import { webhook, webhooks } from "./webhooks.ts";
 
-export const pages: readonly Page[] = [
+const staff: readonly Page[] = [
   overview,
   batches,
   batch,
@@ -26,3 +28,23 @@ export const pages: readonly Page[] = [
   requests,
   audit,
 ];
+
+/** Without a change: a company makes its changes by signed calls. */
+const ofCompany = [
+  company,
+  batches,
+  batch,
+  coupon,
+  feed,
+  statements,
+  statement,
+  merchants,
+  merchant,
+  parties,
+  party,
+  webhooks,
+  webhook,
+  requests,
+].map(({ actions: _, ...page }): Page => page);
+
+export const pages = { staff, company: ofCompany };

@@ -30,6 +30,7 @@ const tags: Record<string, string> = {
   reconciliations: "The statements of closed business days.",
   sandbox: "Only in tenants for rehearsals.",
   webhook: "Your webhook: its state, events again, a test.",
+  portal: "Your pages, in a browser.",
   webhooks: "What the service sends to your webhook.",
 };
 

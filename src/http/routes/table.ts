@@ -15,6 +15,7 @@ import { listBatches } from "./list-batches.ts";
 import { listReconciliations } from "./list-reconciliations.ts";
 import { listRedemptions } from "./list-redemptions.ts";
 import { lock } from "./lock.ts";
+import { openPortal } from "./open-portal.ts";
 import { pullEvents } from "./pull-events.ts";
 import { query } from "./query.ts";
 import { recallBatch } from "./recall-batch.ts";
@@ -52,4 +53,5 @@ export const routes: readonly Route[] = [
   getWebhook,
   replayEvents,
   testWebhook,
+  openPortal,
 ];

@@ -12,7 +12,9 @@ const insertRequest = (changes: Record<string, string>) =>
   insertCopy("request", "true", { idempotency_key: "null", ...changes });
 
 const insertSession = (changes: Record<string, string>) =>
-  insertCopy("console_session", "true", { token_hash: "sha256('another')", ...changes });
+  insertCopy("console_session", "credential_id is null", { token_hash: "sha256('another')", ...changes });
+const insertCompanySession = (changes: Record<string, string>) =>
+  insertCopy("console_session", "credential_id is not null", { token_hash: "sha256('a third')", ...changes });
 
 // Tables whose rows a provisioning file names.
 const named = [
@@ -133,6 +135,15 @@ const recordAttempts: Attempts = {
   session_lasts_at_most_a_day: [
     insertSession({ expires_at: "now() - interval '1 hour'" }),
     insertSession({ expires_at: "now() + interval '25 hours'" }),
+  ],
+  company_has_a_credential: [insertCompanySession({ tenant_id: "null" })],
+  company_session_lasts_at_most_an_hour: [insertCompanySession({ expires_at: "now() + interval '61 minutes'" })],
+  link_lasts_at_most_ten_minutes: [
+    insertCopy("portal_link", "true", { link_id: "gen_random_uuid()", expires_at: "now() - interval '1 minute'" }),
+    insertCopy("portal_link", "true", {
+      link_id: "gen_random_uuid()",
+      expires_at: "now() + interval '11 minutes'",
+    }),
   ],
   currency_is_iso_4217: ["insert into core.currency values ('eur', 2)"],
   decimals_are_0_to_4: ["insert into core.currency values ('QQQ', 5)"],

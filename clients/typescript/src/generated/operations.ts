@@ -29,4 +29,5 @@ export const operations = {
   getWebhook: { method: "GET", path: "/v1/webhook", query: ["party"] },
   replayEvents: { method: "POST", path: "/v1/webhook/replay", query: [] },
   testWebhook: { method: "POST", path: "/v1/webhook/test", query: [] },
+  openPortal: { method: "POST", path: "/v1/portal", query: [] },
 } as const;

@@ -327,6 +327,11 @@ export interface Operations {
     input: TestWebhookInput;
     answer: TestWebhookAnswer;
   };
+  /** Makes a link to your pages: batches, redemptions, events, statements and webhooks. */
+  openPortal: {
+    input: OpenPortalInput;
+    answer: OpenPortalAnswer;
+  };
 }
 export interface LockInput {
   request_id: string;
@@ -682,6 +687,17 @@ export interface TestWebhookAnswer {
     | "batch.generated"
     | "allocation.completed"
     | "reconciliation.ready";
+}
+export interface OpenPortalInput {
+  request_id: string;
+}
+export interface OpenPortalAnswer {
+  ok: true;
+  portal_link: string;
+  /** Signs in once. Whoever has it sees what you may see: pass it on as you would a password. */
+  url: string;
+  /** UTC, with milliseconds. */
+  expires_at: string;
 }
 export interface Downloads {
   /** Downloads the codes of a batch as CSV, encrypted to your public key. */

@@ -49,6 +49,7 @@ begin
       when 'close_day' then v_answer := api.close_day(v_call);
       when 'replay_events' then v_answer := api.replay_events(v_call);
       when 'test_webhook' then v_answer := api.test_webhook(v_call);
+      when 'open_portal' then v_answer := api.open_portal(v_call);
     end case;
     v_answer.ordinal := v_ordinal;
     v_answers := v_answers || v_answer;

@@ -1,0 +1,8 @@
+-- Of the statements that the company gets, and of merchants that it acts for.
+create or replace view portal.daily as
+select d.*
+from report.daily d
+where d.tenant = (select portal.find_tenant())
+  and ((select portal.find_party()) is null
+       or d.distributor = (select portal.find_party())
+       or d.merchant = any (array(select m.merchant from portal.merchant m)));

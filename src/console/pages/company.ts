@@ -1,0 +1,68 @@
+import type { Page } from "../page.ts";
+
+const lastDays = "business_date >= current_date - 29";
+
+/** What a company sees first. */
+export const company: Page = {
+  path: "/",
+  title: "Overview",
+  isInMenu: true,
+  refreshSeconds: 5,
+  blocks: [
+    {
+      title: "Redemptions and reversals per business day",
+      as: "chart",
+      sql: `
+select business_date::date, coalesce(sum(redemption_count), 0) as redemptions,
+       coalesce(sum(reversal_count), 0) as reversals
+from generate_series(current_date - 29, current_date, interval '1 day') d (business_date)
+left join (select * from portal.daily where ${lastDays}) r using (business_date)
+group by business_date
+order by business_date`,
+    },
+    {
+      title: "By merchant, in the last 30 business days",
+      as: "table",
+      sql: `
+select tenant, merchant, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
+       sum(reversal_amount) as reversed, sum(net_amount) as net
+from portal.daily
+where ${lastDays}
+group by tenant, merchant, currency
+order by redemptions desc, merchant, currency
+limit 20`,
+    },
+    {
+      title: "By batch, in the last 30 business days",
+      as: "table",
+      sql: `
+select batch, template, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
+       sum(reversal_amount) as reversed, sum(net_amount) as net
+from portal.daily_batch
+where ${lastDays}
+group by batch, template, currency
+order by redemptions desc, batch
+limit 20`,
+    },
+    {
+      title: "Your refused calls of the last hour",
+      as: "table",
+      sql: `
+select operation, code, count(*) as refusals, max(recorded_at) as last_at
+from portal.request
+where recorded_at > now() - interval '1 hour' and code is not null
+group by operation, code
+order by refusals desc, operation, code
+limit 20`,
+    },
+    {
+      title: "Webhooks",
+      as: "table",
+      sql: `
+select tenant, party as subscriber, health, waiting, failing, parked, oldest_waiting_at, p95_ms_24h
+from portal.webhook_health
+order by parked desc, waiting desc, party
+limit 20`,
+    },
+  ],
+};

@@ -1,0 +1,52 @@
+// The console as a browser uses it, without scripts.
+import type { Test } from "tap";
+import { startConsole } from "../../src/console.ts";
+import type { Address } from "../../src/config/database-address.ts";
+import type { MasterKeys } from "../../src/crypto/keys.ts";
+import { createStubLog } from "./stub.ts";
+
+type Options = { form?: Record<string, string>; headers?: Record<string, string> };
+type Answer = { status: number; text: string; location: string | null; cookie: string | null };
+
+export const staffToken = "a".repeat(40);
+export const userHeader = "x-forwarded-user";
+
+export async function openConsole(t: Test, { address, keys }: { address: Address; keys: MasterKeys }) {
+  const { log, logger } = createStubLog("info");
+  const config = { host: "127.0.0.1", port: 0, tokens: new Map([["anna", staffToken]]), userHeader };
+  const { url, link, stop } = await startConsole({ address, keys, config, log: logger });
+  t.teardown(stop);
+
+  async function send(path: string, { form, headers = {} }: Options = {}): Promise<Answer> {
+    const body = form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) };
+    const response = await fetch(url + path, { ...body, headers, redirect: "manual" });
+    return {
+      status: response.status,
+      text: await response.text(),
+      location: response.headers.get("location"),
+      cookie: response.headers.get("set-cookie"),
+    };
+  }
+
+  /** A browser that is signed in. */
+  async function signIn(token = staffToken) {
+    const { cookie } = await send("/sign-in", { form: { token } });
+    const headers = { cookie: cookie!.split(";")[0]! };
+    const { text } = await send("/", { headers });
+    const form_token = /name="form_token" value="([\w-]+)"/.exec(text)![1]!;
+    return {
+      form_token,
+      cookie: cookie!,
+      get: (path: string) => send(path, { headers }),
+      post: (path: string, form: Record<string, string>) => send(path, { headers, form: { form_token, ...form } }),
+      postAs: (path: string, form: Record<string, string>, more: Record<string, string> = {}) =>
+        send(path, { form, headers: { ...headers, ...more } }),
+    };
+  }
+
+  return { url, link, log, send, signIn };
+}
+
+/** What HTML escapes, as it was. */
+export const unescape = (text: string): string =>
+  text.replaceAll("&#39;", "'").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
