@@ -2,7 +2,8 @@
 import { ConfigError, createCountReader, type Read } from "./read.ts";
 
 export interface ConsoleConfig {
-  port: number;
+  /** null: `start` has no console. */
+  port: number | null;
   host: string;
   /** Of staff, by name. */
   tokens: ReadonlyMap<string, string>;
@@ -13,7 +14,7 @@ export interface ConsoleConfig {
 export function readConsole(read: Read): ConsoleConfig {
   const count = createCountReader(read);
   return {
-    port: count("CONSOLE_PORT", 8081, 0, 65_535),
+    port: read("CONSOLE_PORT") === "off" ? null : count("CONSOLE_PORT", 8081, 0, 65_535),
     host: read("CONSOLE_HOST") ?? "127.0.0.1",
     tokens: readTokens(read("CONSOLE_TOKENS") ?? ""),
     userHeader: readHeaderName(read("CONSOLE_USER_HEADER")),

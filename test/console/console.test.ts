@@ -2,9 +2,10 @@
 import t from "tap";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { pages } from "../../src/console/pages/table.ts";
-import { startConsole } from "../../src/console.ts";
+import { openConsole } from "../../src/console.ts";
 import { connect } from "../../src/database/connect.ts";
 import { moveToNoon } from "../support/business-days.ts";
+import { createEmptyDatabase } from "../support/database.ts";
 import { scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
 import { tenants } from "../support/tenants.ts";
@@ -15,8 +16,10 @@ const world = await scenario(t, { file });
 const { log, logger } = createStubLog("info");
 const tokens = new Map([["anna", "a".repeat(40)]]);
 const config = { host: "127.0.0.1", port: 0, tokens, userHeader: "x-forwarded-user" };
-const { url, link, stop } = await startConsole({ address: world.address, keys: world.keys, config, log: logger });
-t.teardown(stop);
+const opened = (await openConsole(config, logger))!;
+t.teardown(opened.stop);
+const { url } = opened;
+const link = await opened.serve(world);
 
 type Options = { form?: Record<string, string>; headers?: Record<string, string> };
 type Answer = { status: number; text: string; location: string | null; cookie: string | null };
@@ -92,6 +95,20 @@ t.test("A token, the printed link once, and the user of a trusted proxy sign in"
     "few wrong tokens are judged",
   );
   t.equal((await send("/sign-in", { form: { token: tokens.get("anna")! } })).status, 303, "a right one always is");
+});
+
+t.test("Until it serves, and without its database, the console answers 503 and names the log", async (t) => {
+  const { address, drop } = await createEmptyDatabase();
+  const { url, serve, stop } = (await openConsole(config, logger))!;
+  t.teardown(() => stop().then(drop));
+  const ask = async () => {
+    const response = await fetch(`${url}/batches`, { method: "POST", body: "form_token=x", redirect: "manual" });
+    return [response.status, response.headers.get("retry-after"), await response.text()];
+  };
+  const refused = [503, "2", "The console is starting. If this lasts, the log of the service says why.\n"];
+  t.strictSame(await ask(), refused);
+  await t.rejects(serve({ ...world, address }), { message: /^the database is not migrated/ });
+  t.strictSame(await ask(), refused);
 });
 
 t.test("A form of another site or without its token changes nothing", async (t) => {
