@@ -1,20 +1,23 @@
-// `coupon console`: pages for support, finance and operations, on a port of their own.
+// `coupon console`: pages for support, finance and operations, on a port of their own. Also inside `coupon start`.
 import { randomBytes } from "node:crypto";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { toNodeHandler } from "h3/node";
 import { defineCommand } from "./command-line/command.ts";
+import { formatInvitation } from "./commands/greeting.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { stopOnSignal } from "./common/program.ts";
 import type { Address } from "./config/database-address.ts";
-import { readConfig, type Config } from "./config/config.ts";
+import { ConfigError, readConfig, type Config } from "./config/config.ts";
 import { consoleSettings, keySettings } from "./config/settings.ts";
 import { createApp } from "./console/app.ts";
-import { createDoors } from "./console/doors.ts";
+import { createDoors, type Doors } from "./console/doors.ts";
 import { pages } from "./console/pages/table.ts";
-import { createSessions, digest } from "./console/sessions.ts";
+import { createSessions, digest, type Session } from "./console/sessions.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect } from "./database/connect.ts";
 import { readVersion } from "./database/read-version.ts";
+import { refuseSettings } from "./database/session-settings.ts";
+import type { Database } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
 import { refuseOtherVersion } from "./migration/version.ts";
@@ -27,70 +30,93 @@ const connections = { max: 4, statementTimeoutMs: 10_000, lockTimeoutMs: 2_000 }
 const mostClients = 200;
 const times = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000 };
 
-export type ConsoleParts = { address: Address; keys: MasterKeys; config: Omit<Config["console"], "url">; log: Logger };
-/** `link`: signs in once. */
-export type Console = { url: string; link: string; stop(): Promise<void> };
+/** `url`: of its port, which answers 503 until it serves. */
+export type Console = { url: string; serve(parts: ConsoleParts): Promise<string>; stop(): Promise<void> };
+type ConsoleParts = { address: Address; keys: MasterKeys };
+type Answer = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-export async function startConsole({ address, keys, config, log }: ConsoleParts): Promise<Console> {
+/**
+ * Opens the port. Returns null if there is to be none. `serve` then shows the pages, and returns a link that signs in
+ * once. If it rejects, the port goes on with 503.
+ */
+export async function openConsole(config: Config["console"], log: Logger): Promise<Console | null> {
+  const { host, port } = config;
+  if (port === null) return null;
   const server = createServer({ maxHeaderSize: 16_384, ...times });
   const bounded = boundConnections(server, { most: mostClients });
-  const settings = { host: "CONSOLE_HOST", port: "CONSOLE_PORT" };
-  const url = await openPort(server, { host: config.host, port: config.port, settings });
-  const database = connect(address, { role, name: "coupon console", ...connections });
-  const endAll = async () => {
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    server.closeAllConnections();
-    await closed;
-    await database.end();
-    await doors.end();
+  let answer: Answer = refuseForNow;
+  let database: Database | null = null;
+  let doors: Doors | null = null;
+  server.on("request", async (request, response) => {
+    if (!bounded.admit(request, response)) return;
+    try {
+      await answer(request, response);
+    } catch (error) {
+      // A page answers its own errors. One that it missed costs this request, not the program, which may have tills.
+      log.error({ err: error }, "a page failed");
+      response.destroy();
+    }
+  });
+  const url = await openPort(server, { host, port, settings: { host: "CONSOLE_HOST", port: "CONSOLE_PORT" } });
+  server.on("error", (error) => log.error({ err: error }, "the port of the console failed"));
+  return {
+    url,
+    async serve({ address, keys }) {
+      database = connect(address, { role, name: "coupon console", ...connections });
+      await refuseSettings(database.rows);
+      await refuseOtherVersion(readVersion(database.rows));
+      const token = randomBytes(32).toString("base64url");
+      doors = createDoors({ pages, database, openPortal: (session) => connectPortal(address, session) });
+      const app = createApp({
+        doors,
+        openAs: (name) => connect(address, { role, name: `coupon console ${name}`, ...connections, max: 1 }),
+        sessions: createSessions({ database, keys, staff: config.tokens, link: token }),
+        keys,
+        log,
+        userHeader: config.userHeader,
+      });
+      answer = toNodeHandler(app);
+      return `${url}/sign-in?link=${token}`;
+    },
+    async stop() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+      await database?.end();
+      await doors?.end();
+    },
   };
-  try {
-    await refuseOtherVersion(readVersion(database.rows));
-  } catch (error) {
-    await endAll();
-    throw error;
-  }
-  const token = randomBytes(32).toString("base64url");
-  const doors = createDoors({
-    pages,
-    database,
-    openPortal: (session) =>
-      connect(address, {
-        role: "coupon_portal",
-        name: "coupon portal",
-        settings: { "coupon.session": digest(session.token).toString("hex") },
-        ...connections,
-        max: 1,
-      }),
+}
+
+/** The database finds the session by what its connection carries. */
+const connectPortal = (address: Address, session: Session): Database =>
+  connect(address, {
+    role: "coupon_portal",
+    name: "coupon portal",
+    settings: { "coupon.session": digest(session.token).toString("hex") },
+    ...connections,
+    max: 1,
   });
-  const app = createApp({
-    doors,
-    openAs: (name) => connect(address, { role, name: `coupon console ${name}`, ...connections, max: 1 }),
-    sessions: createSessions({ database, keys, staff: config.tokens, link: token }),
-    keys,
-    log,
-    userHeader: config.userHeader,
-  });
-  const handler = toNodeHandler(app);
-  server.on("request", (request, response) => {
-    if (bounded.admit(request, response)) void handler(request, response);
-  });
-  return { url, link: `${url}/sign-in?link=${token}`, stop: endAll };
+
+function refuseForNow(request: IncomingMessage, response: ServerResponse): void {
+  const headers = { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store", "retry-after": "2" };
+  response.writeHead(503, headers).end("The console is starting. If this lasts, the log of the service says why.\n");
+  // Node discards what still arrives of the body.
+  request.resume();
 }
 
 async function runConsole(): Promise<void> {
   const config = readConfig();
+  const address = findAddress(config);
+  const keys = loadMasterKeys(config);
   const log = createLog(config.logLevel);
   const running = stopOnSignal(log);
-  const started = await startConsole({
-    address: findAddress(config),
-    keys: loadMasterKeys(config),
-    config: config.console,
-    log,
-  });
-  running.push(started);
-  log.info({ url: started.url }, "console");
-  console.log(`The console is at ${started.url}. This link signs in once:\n${started.link}`);
+  const opened = await openConsole(config.console, log);
+  if (opened === null) throw new ConfigError("CONSOLE_PORT is off: set a port");
+  running.push(opened);
+  const link = await opened.serve({ address, keys });
+  log.info({ url: opened.url }, "console");
+  console.log(formatInvitation(opened.url, link));
 }
 
 export const command = defineCommand({

@@ -1,4 +1,4 @@
-// What `npm start` prints when it is ready: a signed call to copy into a shell.
+// What `npm start` prints when it is ready: a signed call to copy into a shell, and the way into the console.
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 
 /** The call makes its own timestamp, nonce and signature, so it works any number of times. */
@@ -25,3 +25,7 @@ Listening on ${url}. One signed call to copy (creates a batch of 5 coupons):
 The whole life of a coupon, step by step: npm run demo
 `;
 }
+
+/** It goes to standard output only, never to the log: the link signs in. */
+export const formatInvitation = (url: string, link: string): string =>
+  `The console is at ${url}. This link signs in once:\n${link}`;

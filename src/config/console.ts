@@ -2,7 +2,8 @@
 import { ConfigError, createCountReader, type Read } from "./read.ts";
 
 export interface ConsoleConfig {
-  port: number;
+  /** null: `start` has no console. */
+  port: number | null;
   host: string;
   /** Where browsers reach it, without a slash at its end. null: at its host and port. */
   url: string | null;
@@ -14,12 +15,12 @@ export interface ConsoleConfig {
 
 /** Where browsers reach the console. */
 export const findConsoleUrl = ({ url, host, port }: Pick<ConsoleConfig, "url" | "host" | "port">): string =>
-  url ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  url ?? `http://${host.includes(":") ? `[${host}]` : host}:${port ?? 8081}`;
 
 export function readConsole(read: Read): ConsoleConfig {
   const count = createCountReader(read);
   return {
-    port: count("CONSOLE_PORT", 8081, 0, 65_535),
+    port: read("CONSOLE_PORT") === "off" ? null : count("CONSOLE_PORT", 8081, 0, 65_535),
     host: read("CONSOLE_HOST") ?? "127.0.0.1",
     url: readUrl(read("CONSOLE_URL")),
     tokens: readTokens(read("CONSOLE_TOKENS") ?? ""),

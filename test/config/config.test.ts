@@ -50,6 +50,7 @@ const texts: Record<string, [text: string, fields: object]> = {
   LOG_LEVEL: ["fatal", { logLevel: "fatal" }],
   DOCS: ["off", { docs: false }],
   METRICS_HOST: ["::1", { metricsHost: "::1" }],
+  CONSOLE_PORT: ["off", consoleWith({ port: null })],
   CONSOLE_HOST: ["::1", consoleWith({ host: "::1" })],
   CONSOLE_URL: ["https://console.example.com/", consoleWith({ url: "https://console.example.com" })],
   CONSOLE_TOKENS: [

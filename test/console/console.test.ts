@@ -4,7 +4,8 @@ import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { pages } from "../../src/console/pages/table.ts";
 import { connect } from "../../src/database/connect.ts";
 import { moveToNoon } from "../support/business-days.ts";
-import { openConsole, staffToken, unescape, userHeader } from "../support/console.ts";
+import { openConsole, openPages, staffToken, unescape, userHeader } from "../support/console.ts";
+import { createEmptyDatabase } from "../support/database.ts";
 import { scenario } from "../support/scenario.ts";
 import { tenants } from "../support/tenants.ts";
 
@@ -57,6 +58,20 @@ t.test("A token, the printed link once, and the user of a trusted proxy sign in"
     "few wrong tokens are judged",
   );
   t.equal((await send("/sign-in", { form: { token: staffToken } })).status, 303, "a right one always is");
+});
+
+t.test("Until it serves, and without its database, the console answers 503 and names the log", async (t) => {
+  const { address, drop } = await createEmptyDatabase();
+  t.teardown(drop);
+  const { url, serve } = await openPages(t);
+  const ask = async () => {
+    const response = await fetch(`${url}/batches`, { method: "POST", body: "form_token=x", redirect: "manual" });
+    return [response.status, response.headers.get("retry-after"), await response.text()];
+  };
+  const refused = [503, "2", "The console is starting. If this lasts, the log of the service says why.\n"];
+  t.strictSame(await ask(), refused);
+  await t.rejects(serve({ ...world, address }), { message: /^the database is not migrated/ });
+  t.strictSame(await ask(), refused);
 });
 
 t.test("A form of another site or without its token changes nothing", async (t) => {

@@ -42,7 +42,13 @@ export async function startDocsService(t: Teardown) {
     if (name !== ".data") symlinkSync(path.join(root, name), path.join(folder, name));
   const program = launch(t, "start", {
     folder,
-    env: { PORT: "0", WEBHOOK_ALLOW: "127.0.0.0/8", LOG_LEVEL: "warn", HOME: process.env["HOME"] ?? folder },
+    env: {
+      PORT: "0",
+      CONSOLE_PORT: "0",
+      WEBHOOK_ALLOW: "127.0.0.0/8",
+      LOG_LEVEL: "warn",
+      HOME: process.env["HOME"] ?? folder,
+    },
   });
   t.teardown(() => program.stop());
   const [, url = ""] = await program.untilPrinted(/Listening on (\S+)\. /);

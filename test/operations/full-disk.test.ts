@@ -44,7 +44,7 @@ async function startSite(t: Test): Promise<Site> {
   const port = await findFreePort();
   const metricsPort = await findFreePort();
   const data = { DATA_DIR: path.join(disk, "data"), WEBHOOK_ALLOW: "127.0.0.0/8" };
-  const env = { ...data, PORT: String(port), METRICS_PORT: String(metricsPort) };
+  const env = { ...data, PORT: String(port), CONSOLE_PORT: "0", METRICS_PORT: String(metricsPort) };
   const metrics = { url: `http://127.0.0.1:${metricsPort}/metrics` };
   const site: Site = { disk, url: `http://127.0.0.1:${port}`, metrics, env, running: await start(t, env) };
   return site;

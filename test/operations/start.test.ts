@@ -67,7 +67,8 @@ async function startAndStop(
   const isMeasured = (program: string) => seen.has(`coupon_database_up{program="${program}"}`);
   const ended = await stop(signal);
   endedInOrder(t, ended, signal);
-  return { messages: messagesOf(ended), measured: ["serve", "work"].filter(isMeasured), description };
+  const hasConsole = ended.stdout.includes("console");
+  return { messages: messagesOf(ended), measured: ["serve", "work"].filter(isMeasured), description, hasConsole };
 }
 
 t.test("a program whose port is taken says which setting to change, and changes nothing", async (t) => {
@@ -79,9 +80,11 @@ t.test("a program whose port is taken says which setting to change, and changes 
   const rows: [name: string, setting: string, env: Record<string, string>][] = [
     ["start", "PORT", { DATA_DIR: dataDir }],
     ["start", "METRICS_PORT", { DATA_DIR: dataDir, PORT: "0" }],
+    ["start", "CONSOLE_PORT", { DATA_DIR: dataDir, PORT: "0" }],
     ["serve", "PORT", database],
     ["serve", "METRICS_PORT", database],
     ["work", "METRICS_PORT", database],
+    ["console", "CONSOLE_PORT", database],
   ];
   for (const [name, setting, env] of rows) {
     const ended = await runProgram(name, { env: { ...env, [setting]: taken } });
@@ -152,21 +155,62 @@ t.test("a start that cannot work ends with one line that says what to change", a
   fits(t, misspelt, { code: 0, stderr: "RATELIMIT is not a setting; did you mean RATE_LIMIT?\n" });
 });
 
-t.test("npm start logs one line when it is ready and one when it stops, and the server logs no error", async (t) => {
-  const env = { DATA_DIR: dataDir, PORT: "0" };
-  const ready = /Listening on/;
-  fits(t, await startAndStop(t, "start", env, { ready }), {
-    messages: ["migrated: n migrations, n functions and views", "serving and working", "stopped"],
-    measured: ["serve", "work"],
-    description: 200,
-  });
-  const second = await startAndStop(t, "start", { ...env, DOCS: "off" }, { ready, signal: "SIGINT" });
-  const messages = ["serving and working", "stopped"];
-  t.strictSame(second, { messages, measured: ["serve", "work"], description: 404 });
-  const serverLog = readFileSync(path.join(dataDir, "postgres/server.log"), "utf8");
-  const errors = serverLog.split("\n").filter((line) => /\b(WARNING|ERROR|FATAL|PANIC):/.test(line));
-  t.strictSame(errors, []);
+t.test(
+  "npm start logs one line when it is ready and one when it stops, and no error; CONSOLE_PORT=off has no console",
+  async (t) => {
+    const env = { DATA_DIR: dataDir, PORT: "0", CONSOLE_PORT: "off" };
+    const ready = /Listening on/;
+    fits(t, await startAndStop(t, "start", env, { ready }), {
+      messages: ["migrated: n migrations, n functions and views", "serving and working", "stopped"],
+      measured: ["serve", "work"],
+      description: 200,
+      hasConsole: false,
+    });
+    const second = await startAndStop(t, "start", { ...env, DOCS: "off" }, { ready, signal: "SIGINT" });
+    const messages = ["serving and working", "stopped"];
+    t.strictSame(second, { messages, measured: ["serve", "work"], description: 404, hasConsole: false });
+    const serverLog = readFileSync(path.join(dataDir, "postgres/server.log"), "utf8");
+    const errors = serverLog.split("\n").filter((line) => /\b(WARNING|ERROR|FATAL|PANIC):/.test(line));
+    t.strictSame(errors, []);
+  },
+);
+
+t.test("npm start prints a link that signs in to the console once, and logs none", async (t) => {
+  const { untilPrinted, stop } = launch(t, "start", { env: environmentOf(service) });
+  const [, console = "", token = ""] = await untilPrinted(/\n(http\S+)\/sign-in\?link=(\S+)\n/);
+  const signIn = () =>
+    fetch(`${console}/sign-in`, { method: "POST", body: new URLSearchParams({ token }), redirect: "manual" });
+  const first = await signIn();
+  const cookie = first.headers.get("set-cookie")!.split(";")[0]!;
+  const overview = await fetch(console, { headers: { cookie }, redirect: "manual" });
+  t.strictSame([first.status, overview.status, (await signIn()).status], [303, 200, 403]);
+  t.match(await overview.text(), "Sign out link<");
+  const ended = await stop();
+  endedInOrder(t, ended, "SIGTERM");
+  t.notMatch(JSON.stringify(linesOf(ended)), token);
 });
+
+t.test(
+  "npm start whose login may not act as the console serves the tills, and logs why there are no pages",
+  async (t) => {
+    const login = `${service.address.database}_shop`;
+    const { server } = readRun();
+    const roles = "coupon_owner, coupon_api, coupon_worker, coupon_admin";
+    await asAdmin(server, (admin) => admin.rows(`create role "${login}" login in role ${roles}`));
+    t.teardown(() => asAdmin(server, (admin) => admin.rows(`drop role "${login}"`)));
+    const env = environmentOf({ ...service, address: { ...service.address, user: login } });
+    const { untilPrinted, stop } = launch(t, "start", { env });
+    const [, url = ""] = await untilPrinted(/Listening on (\S+)\. /);
+    t.equal((await sendPlain(url, "GET", "/readyz")).status, 200);
+    const ended = await stop();
+    t.strictSame([ended.code, ended.stderr], [0, ""]);
+    t.notMatch(ended.stdout, "/sign-in");
+    const failed = linesOf(ended).filter(({ level }) => level > info);
+    fits(t, failed, [
+      { msg: "the console cannot serve", err: { message: /permission denied to set role "coupon_console"/ } },
+    ]);
+  },
+);
 
 t.test("serve and work log one line when they are ready and one when they stop", async (t) => {
   const env = { ...environmentOf(service), DOCS: "off" };
@@ -175,7 +219,7 @@ t.test("serve and work log one line when they are ready and one when they stop",
     ["work", "working", null],
   ] as const) {
     const found = await startAndStop(t, name, env, { ready: new RegExp(`"${message}"`) });
-    t.strictSame(found, { messages: [message, "stopped"], measured: [name], description });
+    t.strictSame(found, { messages: [message, "stopped"], measured: [name], description, hasConsole: false });
   }
 });
 

@@ -1,6 +1,6 @@
 // The console as a browser uses it, without scripts.
 import type { Test } from "tap";
-import { startConsole } from "../../src/console.ts";
+import { openConsole as open } from "../../src/console.ts";
 import type { Address } from "../../src/config/database-address.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import { createStubLog } from "./stub.ts";
@@ -11,11 +11,18 @@ type Answer = { status: number; text: string; location: string | null; cookie: s
 export const staffToken = "a".repeat(40);
 export const userHeader = "x-forwarded-user";
 
-export async function openConsole(t: Test, { address, keys }: { address: Address; keys: MasterKeys }) {
+/** Its port. */
+export async function openPages(t: Test) {
   const { log, logger } = createStubLog("info");
-  const config = { host: "127.0.0.1", port: 0, tokens: new Map([["anna", staffToken]]), userHeader };
-  const { url, link, stop } = await startConsole({ address, keys, config, log: logger });
-  t.teardown(stop);
+  const config = { host: "127.0.0.1", port: 0, url: null, tokens: new Map([["anna", staffToken]]), userHeader };
+  const opened = (await open(config, logger))!;
+  t.teardown(opened.stop);
+  return { ...opened, log };
+}
+
+export async function openConsole(t: Test, parts: { address: Address; keys: MasterKeys }) {
+  const { url, serve, log } = await openPages(t);
+  const link = await serve(parts);
 
   async function send(path: string, { form, headers = {} }: Options = {}): Promise<Answer> {
     const body = form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) };

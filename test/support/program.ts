@@ -48,6 +48,7 @@ export function environmentOf({ address, masterKeyText }: Database): Record<stri
     // The receivers of tests are on this machine.
     WEBHOOK_ALLOW: "127.0.0.0/8",
     PORT: "0",
+    CONSOLE_PORT: "0",
   };
 }
 
