@@ -1,6 +1,6 @@
 // Writes what reports read: a tenant of Variant B with 50 templates, 100 merchants and 60 days of redemptions. Rows are
 // written as the service writes them, with triggers and foreign keys off. Each time is spread evenly over the days. A
-// posting page has 30 entries. Yesterday is not closed, as shortly after midnight.
+// page of a list has 30 entries. Yesterday is not closed, as shortly after midnight.
 import { apply } from "../../../src/commands/apply.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Address } from "../../../src/config/database-address.ts";
@@ -48,6 +48,7 @@ export async function fillReports(address: Address, coupons: number): Promise<vo
     await session.run(fillRedemptions(Math.ceil(coupons / 5)));
     await session.run(fillLedger);
     await session.run(fillDays);
+    await session.run(fillLists);
     await session.run("analyze core.tenant, core.party, core.merchant, core.template, core.batch, core.currency");
   } finally {
     await session.end();
@@ -199,3 +200,25 @@ const fillDays = `
          sum(redemption_count), sum(redemption_minor), sum(reversal_count), sum(reversal_minor)
   from line
   group by tenant_id, distributor_id, business_date, batch_id;`;
+
+// The feeds of the distributors, without what was voided, and the lists of the merchants.
+const fillLists = `
+  create temporary table listed as
+    select l.tenant_id, l.distributor_id, r.merchant_id, l.event_seq, l.recorded_at,
+           row_number() over (partition by l.tenant_id, l.distributor_id order by l.event_seq) as in_feed,
+           row_number() over (partition by l.tenant_id, r.merchant_id order by l.event_seq) as of_merchant
+    from core.ledger_entry l
+    left join core.reversal v on v.reversal_id = l.entry_id
+    join core.redemption r on r.redemption_id = coalesce(v.redemption_id, l.entry_id);
+  insert into core.feed_page (tenant_id, party_id, first_position, sequenced_at, event_seqs)
+  select tenant_id, distributor_id, min(in_feed), max(recorded_at), array_agg(event_seq order by event_seq)
+  from listed
+  group by tenant_id, distributor_id, (in_feed - 1) / 30;
+  insert into core.feed (tenant_id, party_id, last_position)
+  select tenant_id, distributor_id, max(in_feed) from listed group by tenant_id, distributor_id;
+  insert into core.merchant_page
+    (tenant_id, merchant_id, first_position, recorded_from, recorded_through, event_seqs)
+  select tenant_id, merchant_id, min(of_merchant), min(recorded_at), max(recorded_at),
+         array_agg(event_seq order by event_seq)
+  from listed
+  group by tenant_id, merchant_id, (of_merchant - 1) / 30;`;
