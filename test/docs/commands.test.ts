@@ -6,7 +6,7 @@ import t from "tap";
 import { documents, read, readBlocks, type Block } from "./markdown.ts";
 import { isWithoutPython, openShell, startDocsService, type DocsService, type Shell } from "./service.ts";
 
-const languages = ["bash", "sql", "json", "js", "csv", "text", "mermaid", "yaml", "nginx", "ts", "diff", "python"];
+const languages = ["bash", "sql", "json", "js", "csv", "text", "yaml", "nginx", "ts", "diff", "python"];
 const blocksOf = new Map(documents.map((name) => [name, readBlocks(read(name))]));
 
 t.test("The commands and queries of the documents do what the documents say", async (t) => {

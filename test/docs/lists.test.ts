@@ -1,5 +1,5 @@
 // The lists and tables in the documents are those of the source, and what the documents link and name exists.
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
 import { sessionSettings } from "../../src/database/session-settings.ts";
@@ -105,6 +105,15 @@ t.test("The documents list every setting, demo key and report view, and no other
   ];
   for (const [document, table, names] of lists)
     t.strictSame(firstCells(between(document, table)).sort(), names.sort(), table);
+});
+
+t.test("docs/reports/README.md lists ten questions, each as its file asks it", async (t) => {
+  const listed = [...read("docs/reports/README.md").matchAll(/^\| (.+\?) \| \[([\w-]+\.sql)\]\(\2\) \|$/gm)];
+  const files = readdirSync(path.join(root, "docs/reports")).filter((name) => name.endsWith(".sql"));
+  t.strictSame(listed.map(([, , file]) => file!).sort(), files.sort());
+  t.equal(files.length, 10);
+  for (const [, question = "", file] of listed)
+    t.ok(read(`docs/reports/${file}`).startsWith(`-- ${question}`), `${file}: ${question}`);
 });
 
 t.test("docs/integrate.md lists the templates of the demo tenants", async (t) => {

@@ -157,7 +157,12 @@ function showHealth(books: Books, webhook: Row): Row {
     oldest_waiting_at: waiting.length === 0 ? null : first(waiting.map(({ recorded_at }) => recorded_at!)),
     attempts_24h: String(recent.length),
     failures_24h: String(failures(recent).length),
-    p95_ms_24h: String(percentile(recent.map(({ duration_ms }) => Number(duration_ms)))),
+    p95_ms_24h: String(
+      percentile(
+        recent.map(({ duration_ms }) => Number(duration_ms)),
+        0.95,
+      ),
+    ),
     last_attempt_at: recent.at(-1)!.attempted_at!,
     last_failure_at: last?.attempted_at ?? null,
     expand: "false",
@@ -166,10 +171,10 @@ function showHealth(books: Books, webhook: Row): Row {
   };
 }
 
-// 95 % are at most so high, interpolated between the two neighbours.
-function percentile(values: number[]): number {
+/** This share of the values is at most so high, interpolated between the two neighbours. */
+export function percentile(values: number[], share: number): number {
   const sorted = values.toSorted((one, other) => one - other);
-  const place = 0.95 * (sorted.length - 1);
+  const place = share * (sorted.length - 1);
   const [low, high] = [sorted[Math.floor(place)]!, sorted[Math.ceil(place)]!];
   return low + (high - low) * (place - Math.floor(place));
 }

@@ -14,14 +14,15 @@ import type { Owner } from "./tenants.ts";
 const timeoutMs = 150;
 const holder = "00000000-0000-4000-8000-000000000001";
 
-/** Two refusals are recorded, one of them with a key, and so is its retry; the others leave nothing behind. */
+/** Three refusals are recorded, one of them with a key, and so is its retry; the others leave nothing behind. */
 export async function tellRefusals(teller: Teller, owner: Owner): Promise<void> {
-  const { shop, merchant, coupons } = owner;
+  const { shop, merchant, store, coupons } = owner;
   const by = { teller, owner, key: shop };
   const { code } = coupons.standing!;
   const body = { coupon: code, merchant };
   for (const key of ["a key", "a key"]) await send(by, "redeem", body, key);
   await send(by, "reverse", { redemption: `red_${"0".repeat(26)}` });
+  await send(by, "lock", { ...body, coupon: coupons.locked!.code, store });
   await send(by, "lock", { ...body, merchant: 7 });
   await send(by, "redeem", { ...body, coupon: code.slice(0, 15) + (code.endsWith("7") ? "8" : "7") });
 }

@@ -13,6 +13,7 @@ import { reads } from "./answers.ts";
 import { compare, type Row } from "./books.ts";
 import { readEvents, sequence } from "./days.ts";
 import { voidCoupon } from "./lives.ts";
+import { addToLines, answers, ask, compareAnswers, dateAfter, questions, stretchStory } from "./questions.ts";
 import { addTwins, tellStory } from "./story.ts";
 import { separateTimes, type Teller } from "./teller.ts";
 import type { Owner } from "./tenants.ts";
@@ -80,6 +81,29 @@ t.test("Each column of each report view has the value of the story, in each tena
   const others = books.of("event").filter(({ coupon }) => !coupon);
   const expected = others.map((row) => `${row.event_seq} ${row.batch ?? `${row.business_date} ${row.party}`}`);
   t.strictSame(lines, expected.sort(), "an event names its own batch, or its own day and distributor");
+});
+
+t.test("Each question of docs/reports has the answer of the story, in each tenant that is no sandbox", async (t) => {
+  const { psql, calendar } = teller;
+  t.strictSame(Object.keys(questions).sort(), Object.keys(answers).sort(), "each question has an expectation");
+  await psql.run("begin");
+  for (const [name, text] of Object.entries(questions))
+    t.strictSame(await ask(teller, name, text), [], `${name}: all tenants are sandboxes`);
+  const books = await stretchStory(teller);
+  const [row] = await psql.rows<{ today: string }>("select current_date::text as today");
+  const firstDay = new Date(calendar.startedAt * 1_000).toISOString().slice(0, 10);
+  // As it stands, and when the periods begin on the first day of the story or after it.
+  for (const [name, text] of Object.entries(questions)) {
+    for (const today of [row!.today, ...[2, 3, 7, 8, 30, 31, 32, 365].map((days) => dateAfter(firstDay, days))]) {
+      const seen = await ask(teller, name, text.replaceAll("current_date", `date '${today}'`));
+      compareAnswers(t, seen, answers[name]!(books, today), `${name} on ${today}`);
+    }
+    t.not((await ask(teller, name, text)).length, 0, `${name} as it stands`);
+  }
+  await psql.run("update core.statement_line set redemption_minor = redemption_minor + 7");
+  const wrong = await ask(teller, "reconciliation", questions["reconciliation"]!);
+  compareAnswers(t, wrong, addToLines(books, answers["reconciliation"]!(books, row!.today), 7), "wrong lines");
+  await psql.run("rollback");
 });
 
 for (const [operation, check] of Object.entries(reads))

@@ -47,6 +47,7 @@ export async function fillReports(address: Address, coupons: number): Promise<vo
     await session.run(fillCoupons(coupons));
     await session.run(fillRedemptions(Math.ceil(coupons / 5)));
     await session.run(fillLedger);
+    await session.run(fillCalls);
     await session.run(fillDays);
     await session.run(fillLists);
     await session.run("analyze core.tenant, core.party, core.merchant, core.template, core.batch, core.currency");
@@ -142,6 +143,28 @@ const fillLedger = `
   from moved m
   order by m.at;
   update core.sequencer set high_seq = (select max(l.event_seq) from core.ledger_entry l);`;
+
+// One redeem in fifty is tried again and refused. The events of the last 30 days are delivered, and one in fifty fails
+// at first.
+const fillCalls = `
+  insert into core.request
+    (tenant_id, caller_id, request_id, operation, body_hash, http_status, response, recorded_at, merchant_id,
+     coupon_id)
+  select u.tenant_id, u.caller_id, 'again-' || u.i, 'redeem', '\\x0000000000000000', 409,
+         '{"code":"COUPON_REDEEMED","message":"","request_id":"","details":null}', u.at + interval '1 minute',
+         u.merchant_id, u.coupon_id
+  from used u
+  where u.i % 50 = 0
+  order by u.i;
+  insert into core.delivery_attempt
+    (tenant_id, party_id, event_id, attempt, http_status, duration_ms, attempted_at)
+  select l.tenant_id, l.distributor_id, l.entry_id, n.attempt, case when n.attempt = n.last then 200 else 500 end,
+         20 + l.event_seq % 100, l.recorded_at + n.attempt * interval '1 second'
+  from core.ledger_entry l
+  cross join lateral (select case when l.event_seq % 50 = 0 then 2 else 1 end as last) x
+  cross join lateral (select attempt, x.last from generate_series(1, x.last) attempt) n
+  where l.recorded_at > now() - interval '30 days'
+  order by l.event_seq;`;
 
 const fillDays = `
   insert into core.posting_page (tenant_id, distributor_id, business_date, first_number, event_seqs)
