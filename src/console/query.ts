@@ -87,6 +87,8 @@ function parseRow(text: string): Row {
 function toCell(value: unknown): Cell {
   if (value === null || value === undefined) return null;
   if (typeof value !== "object") return { text: String(value), isNumber: false };
+  const isList = Array.isArray(value) && value.every((item) => typeof item === "string");
+  if (isList) return value.length === 0 ? null : { text: value.join(", "), isNumber: false };
   if ("isNumber" in value) return value as Cell;
   return {
     text: JSON.stringify(value, (_, part) => (part?.isNumber === true ? Number(part.text) : part)),

@@ -1,8 +1,8 @@
 // The API description, its page and the guides: what is served, what the pages may load, and how they look in a
 // browser.
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
-import { chromium, type Browser } from "playwright-core";
+import type { BrowserContextOptions } from "playwright-core";
 import t, { type Test } from "tap";
 import { defaultLimits } from "../../src/config/config.ts";
 import { createLog } from "../../src/common/log.ts";
@@ -14,6 +14,7 @@ import type { Problem } from "../../src/http/problem.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { serve } from "../../src/serve.ts";
 import { readAnchors, readLinks } from "../docs/markdown.ts";
+import { openBrowser, openPage, skip } from "../support/browser.ts";
 import { sendPlain } from "../support/client.ts";
 import { root } from "../support/copy.ts";
 import { fits } from "../support/fits.ts";
@@ -178,20 +179,8 @@ t.test("DOCS=off: neither pages nor documents", async (t) => {
     fits(t, await sendPlain(url, "GET", target), { status: 404, json: { code: "ROUTE_NOT_FOUND" } }, target);
 });
 
-const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-const skip = program === undefined && "there is no Chromium at /usr/bin/chromium";
-
-// A page, what its console said, and which other servers it asked.
-async function open(t: Test, target: string, shown = ".opblock", options: Parameters<Browser["newPage"]>[0] = {}) {
-  const browser = await chromium.launch({ executablePath: program!, args: ["--no-sandbox"] });
-  t.teardown(() => browser.close());
-  const page = await browser.newPage(options);
-  const [said, asked]: [string[], string[]] = [[], []];
-  page.on("console", (message) => said.push(message.text()));
-  page.on("pageerror", (error) => said.push(error.message));
-  page.on("request", (request) => {
-    if (!request.url().startsWith(`${world.url}/`) && !request.url().startsWith("data:")) asked.push(request.url());
-  });
+async function open(t: Test, target: string, shown = ".opblock", options: BrowserContextOptions = {}) {
+  const { page, said, asked } = await openPage(await openBrowser(t), world.url, options);
   await page.goto(`${world.url}${target}`);
   await page.waitForSelector(shown);
   return { page, said, asked };
