@@ -1,0 +1,104 @@
+// docs/monitoring and docs/deploy: the alerts, their cases and the dashboard use metrics that exist; promtool accepts
+// them; units and manifests name commands and settings that exist, and the manifests fit the schemas of Kubernetes.
+import { spawnSync } from "node:child_process";
+import t, { type Test } from "tap";
+import { parse } from "yaml";
+import { createLog } from "../../src/common/log.ts";
+import { readConfig } from "../../src/config/config.ts";
+import { work } from "../../src/work.ts";
+import { alerts } from "../support/alerts.ts";
+import { sendPlain } from "../support/client.ts";
+import { root } from "../support/copy.ts";
+import { scenario } from "../support/scenario.ts";
+import { openMetrics } from "../support/scrape.ts";
+import { read } from "./markdown.ts";
+
+const folder = "docs/monitoring";
+type Rule = { alert: string; expr: string };
+type Case = { alert_rule_test: { alertname: string; exp_alerts?: object[] }[] };
+const rules = (parse(read(`${folder}/prometheus-rules.yml`)) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  (group) => group.rules,
+);
+const dashboard = JSON.parse(read(`${folder}/dashboard.json`));
+const queries: string[] = dashboard.panels.flatMap((panel: any) => (panel.targets ?? []).map(({ expr }: any) => expr));
+
+const promtool = (args: string[], input = "") =>
+  spawnSync("promtool", args, { cwd: root, input, encoding: "utf8", timeout: 120_000 });
+const skip = promtool(["--version"]).error !== undefined && "promtool is not installed (Debian: prometheus)";
+
+/** The text of a scrape of serve, and of one of work. */
+async function scrapeBoth(t: Test): Promise<[serve: string, work: string]> {
+  const [ofServe, ofWork] = [await openMetrics(t), await openMetrics(t)];
+  const { address, keys, url } = await scenario(t, { http: true, metrics: ofServe });
+  const worker = await work({ address, keys, config: readConfig({}), log: createLog("silent"), metrics: ofWork });
+  t.teardown(() => worker.stop());
+  await sendPlain(url, "GET", "/readyz");
+  const scrape = async (origin: string) => (await sendPlain(origin, "GET", "/metrics")).text;
+  return [await scrape(ofServe.url), await scrape(ofWork.url)];
+}
+
+t.test("docs/operate.md and the rules have the same alerts with the same expressions", (t) => {
+  t.strictSame(
+    rules.map(({ alert, expr }) => `${alert}: ${expr}`),
+    alerts.map(({ name, expression }) => `${name}: ${expression}`),
+  );
+  t.ok(rules.length > 10);
+  t.end();
+});
+
+t.test("each alert has a case in which it fires, and one in which it does not", (t) => {
+  const { tests } = parse(read(`${folder}/alerts.test.yml`)) as { tests: Case[] };
+  const cases = tests.flatMap((one) => one.alert_rule_test);
+  const namesOf = (some: typeof cases) => [...new Set(some.map(({ alertname }) => alertname))].sort();
+  const names = rules.map(({ alert }) => alert).sort();
+  t.strictSame(namesOf(cases.filter(({ exp_alerts }) => exp_alerts !== undefined)), names);
+  t.strictSame(namesOf(tests[0]!.alert_rule_test), names, "the first case is a healthy service");
+  t.notOk(tests[0]!.alert_rule_test.some(({ exp_alerts }) => exp_alerts !== undefined));
+  t.end();
+});
+
+t.test("rules and dashboard use only metrics of a live scrape, and only counters end in _total", async (t) => {
+  const texts = await scrapeBoth(t);
+  const types = new Map(
+    texts.flatMap((text) => [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, type]) => [name!, type!])),
+  );
+  const isThere = (name: string) =>
+    types.has(name) || types.get(name.replace(/_(bucket|sum|count)$/, "")) === "histogram";
+  // Prometheus makes `up` itself.
+  const namesOf = (expression: string) =>
+    [...expression.replace(/\{[^}]*\}|by \([^)]*\)/g, "").matchAll(/\b(?!up\b)[a-z]+_\w+/g)].map(([name]) => name);
+  const used = new Set([...rules.map(({ expr }) => expr), ...queries].flatMap(namesOf));
+  t.ok(used.size > 30);
+  for (const name of used) if (name !== "histogram_quantile") t.ok(isThere(name), name);
+  const ours = [...types.keys()].filter((name) => name.startsWith("coupon_"));
+  const shown = new Set(queries.flatMap(namesOf).map((name) => name.replace(/_(bucket|sum|count)$/, "")));
+  t.strictSame(
+    ours.filter((name) => !shown.has(name)),
+    [],
+    "the dashboard shows every metric",
+  );
+  for (const [name, type] of types) t.equal(name.endsWith("_total"), type === "counter", name);
+});
+
+t.test("the dashboard imports anywhere: each panel and variable takes its data source from the first variable", (t) => {
+  const [first, job] = dashboard.templating.list;
+  t.strictSame([first.name, first.type, first.query], ["datasource", "datasource", "prometheus"]);
+  const source = { type: "prometheus", uid: "${datasource}" };
+  const panels = dashboard.panels.filter(({ type }: { type: string }) => type !== "row");
+  for (const { title, datasource } of [...panels, job]) t.strictSame(datasource, source, title);
+  t.ok(queries.every((query) => query.includes('job="$job"')));
+  const ids = dashboard.panels.map(({ id }: { id: number }) => id);
+  t.equal(new Set(ids).size, ids.length);
+  t.end();
+});
+
+t.test("promtool accepts the rules, their cases, and a scrape of serve and work", { skip }, async (t) => {
+  const check = (args: string[], input = "") => {
+    const { status, stdout, stderr } = promtool(args, input);
+    t.equal(status, 0, `${args.join(" ")}\n${stdout}${stderr}`);
+    return stdout + stderr;
+  };
+  check(["check", "rules", `${folder}/prometheus-rules.yml`]);
+  check(["test", "rules", `${folder}/alerts.test.yml`]);
+  for (const text of await scrapeBoth(t)) t.equal(check(["check", "metrics"], text), "");
+});
