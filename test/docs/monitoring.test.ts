@@ -1,16 +1,20 @@
 // docs/monitoring and docs/deploy: the alerts, their cases and the dashboard use metrics that exist; promtool accepts
 // them; units and manifests name commands and settings that exist, and the manifests fit the schemas of Kubernetes.
 import { spawnSync } from "node:child_process";
+import { globSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import t, { type Test } from "tap";
 import { parse } from "yaml";
 import { createLog } from "../../src/common/log.ts";
 import { readConfig } from "../../src/config/config.ts";
+import { consoleSettings, programSettings, serveSettings, workSettings } from "../../src/config/settings.ts";
 import { work } from "../../src/work.ts";
 import { alerts } from "../support/alerts.ts";
 import { sendPlain } from "../support/client.ts";
 import { root } from "../support/copy.ts";
 import { scenario } from "../support/scenario.ts";
 import { openMetrics } from "../support/scrape.ts";
+import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { read } from "./markdown.ts";
 
 const folder = "docs/monitoring";
@@ -101,4 +105,25 @@ t.test("promtool accepts the rules, their cases, and a scrape of serve and work"
   check(["check", "rules", `${folder}/prometheus-rules.yml`]);
   check(["test", "rules", `${folder}/alerts.test.yml`]);
   for (const text of await scrapeBoth(t)) t.equal(check(["check", "metrics"], text), "");
+});
+
+const units = globSync("docs/deploy/*.service", { cwd: root }).sort();
+const settings = new Set<string>([...programSettings, ...serveSettings, ...workSettings, ...consoleSettings]);
+const commands = Object.keys(JSON.parse(read("package.json")).scripts);
+const hasAnalyze = spawnSync("systemd-analyze", ["--version"]).error === undefined;
+
+t.test("the units start commands and name settings that exist, and systemd accepts them", (t) => {
+  const started = units.map((unit) => /\/opt\/coupon\/bin\/coupon (\w+)/.exec(read(unit))?.[1]);
+  t.strictSame(started, ["console", "serve", "work"]);
+  for (const command of started) t.ok(commands.includes(command!), `${command}`);
+  const named = units.flatMap((unit) => [...read(unit).matchAll(/\b([A-Z][A-Z_]+)=/g)].map(([, name]) => name!));
+  for (const name of [...named, "CONSOLE_PORT", "CONSOLE_TOKENS"]) t.ok(settings.has(name), name);
+  if (!hasAnalyze) return void t.end();
+  const copies = makeTemporaryFolder("coupon-units-");
+  t.teardown(() => removeFolder(copies));
+  const files = units.map((unit) => path.join(copies, path.basename(unit).replace("@", "@8081")));
+  for (const [index, file] of files.entries()) writeFileSync(file, read(units[index]!).replaceAll("/opt/coupon", root));
+  const { stdout, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", ...files], { encoding: "utf8" });
+  t.equal(stdout + stderr, "");
+  t.end();
 });
