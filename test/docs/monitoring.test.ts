@@ -4,14 +4,18 @@ import { spawnSync } from "node:child_process";
 import { globSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
-import { parse } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
+import type { Command } from "../../src/command-line/command.ts";
 import { createLog } from "../../src/common/log.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { consoleSettings, programSettings, serveSettings, workSettings } from "../../src/config/settings.ts";
+import { loadCoupon } from "../../src/coupon.ts";
 import { work } from "../../src/work.ts";
 import { alerts } from "../support/alerts.ts";
 import { sendPlain } from "../support/client.ts";
 import { root } from "../support/copy.ts";
+import { fits } from "../support/fits.ts";
+import { findErrors } from "../support/kubernetes.ts";
 import { scenario } from "../support/scenario.ts";
 import { openMetrics } from "../support/scrape.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
@@ -125,5 +129,66 @@ t.test("the units start commands and name settings that exist, and systemd accep
   for (const [index, file] of files.entries()) writeFileSync(file, read(units[index]!).replaceAll("/opt/coupon", root));
   const { stdout, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", ...files], { encoding: "utf8" });
   t.equal(stdout + stderr, "");
+  t.end();
+});
+
+const kubernetes = "docs/deploy/kubernetes";
+const { resources } = parse(read(`${kubernetes}/kustomization.yaml`)) as { resources: string[] };
+const manifests: any[] = resources.flatMap((name) =>
+  parseAllDocuments(read(`${kubernetes}/${name}`)).map((each) => each.toJS()),
+);
+const programs = manifests.filter(({ kind }) => kind === "Deployment" || kind === "Job");
+const containerOf = (program: any) => program.spec.template.spec.containers[0];
+
+t.test("the manifests fit the schemas of Kubernetes, which refuse a wrong or unknown field", (t) => {
+  const files = globSync(`${kubernetes}/*.yaml`, { cwd: root }).map((name) => path.basename(name));
+  t.strictSame(files.sort(), [...resources, "kustomization.yaml"].sort());
+  for (const manifest of manifests)
+    t.strictSame(findErrors(manifest), [], `${manifest.kind} ${manifest.metadata.name}`);
+  const change = (changed: object) => findErrors({ ...programs[1], spec: { ...programs[1].spec, ...changed } });
+  t.match(change({ replicas: "2" }).join(), /replicas must be integer/);
+  t.strictSame(change({ replica: 2 }), ["/spec/replica is unknown"]);
+  t.end();
+});
+
+t.test("each manifest of a program runs a command that exists, with settings that it reads", async (t) => {
+  const named = programs.map((program) => program.metadata.labels["app.kubernetes.io/component"]);
+  t.strictSame(named, ["migrate", "serve", "work", "console"]);
+  const { commands = [] } = await loadCoupon(named);
+  for (const [index, program] of programs.entries()) {
+    const { name, command, env = [], envFrom } = containerOf(program);
+    t.strictSame([name, command], [named[index], ["bin/coupon", name]]);
+    const { settings: known = [] } = commands[index] as Command;
+    for (const { name: setting } of env) t.ok((known as string[]).includes(setting), `${name} reads ${setting}`);
+    const secrets = envFrom.map(({ secretRef }: any) => secretRef.name);
+    const key = (known as string[]).includes("COUPON_MASTER_KEY") ? ["coupon-key"] : [];
+    t.strictSame(secrets, [...key, `coupon-${name}`]);
+    for (const secret of secrets) t.match(read(`${kubernetes}/README.md`), `secret ${secret} <<end\n`);
+  }
+  t.notOk(manifests.some(({ kind }) => kind === "Secret"));
+});
+
+t.test("the pods may do little, and services, budgets and probes find them", (t) => {
+  for (const program of programs) {
+    const { spec, metadata } = program.spec.template;
+    const { name, ports = [], securityContext, livenessProbe, readinessProbe } = containerOf(program);
+    const strict = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } };
+    t.strictSame(securityContext, strict, name);
+    fits(t, spec.securityContext, { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
+    t.equal(spec.automountServiceAccountToken, false);
+    if (program.kind === "Deployment") t.strictSame(program.spec.selector.matchLabels, metadata.labels);
+    const probes = [livenessProbe, readinessProbe].filter((probe) => probe !== undefined);
+    for (const { httpGet } of probes)
+      t.ok(
+        ports.some((port: any) => port.name === httpGet.port),
+        httpGet.path,
+      );
+    t.equal(probes.length, { migrate: 0, work: 1 }[name as string] ?? 2, name);
+  }
+  const labels = programs.map((program) => JSON.stringify(program.spec.template.metadata.labels));
+  for (const { kind, spec } of manifests) {
+    const selector = { Service: spec.selector, PodDisruptionBudget: spec.selector?.matchLabels }[kind as string];
+    if (selector !== undefined) t.ok(labels.includes(JSON.stringify(selector)), kind);
+  }
   t.end();
 });
