@@ -18,7 +18,7 @@ import { fits } from "../support/fits.ts";
 import { findErrors } from "../support/kubernetes.ts";
 import { scenario } from "../support/scenario.ts";
 import { openMetrics } from "../support/scrape.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { read } from "./markdown.ts";
 
 const folder = "docs/monitoring";
@@ -100,16 +100,25 @@ t.test("the dashboard imports anywhere: each panel and variable takes its data s
   t.end();
 });
 
-t.test("promtool accepts the rules, their cases, and a scrape of serve and work", { skip }, async (t) => {
-  const check = (args: string[], input = "") => {
-    const { status, stdout, stderr } = promtool(args, input);
-    t.equal(status, 0, `${args.join(" ")}\n${stdout}${stderr}`);
-    return stdout + stderr;
-  };
-  check(["check", "rules", `${folder}/prometheus-rules.yml`]);
-  check(["test", "rules", `${folder}/alerts.test.yml`]);
-  for (const text of await scrapeBoth(t)) t.equal(check(["check", "metrics"], text), "");
-});
+t.test(
+  "promtool accepts the rules, their cases, the queries of the dashboard, and a scrape of serve and work",
+  { skip },
+  async (t) => {
+    const check = (args: string[], input = "") => {
+      const { status, stdout, stderr } = promtool(args, input);
+      t.equal(status, 0, `${args.join(" ")}\n${stdout}${stderr}`);
+      return stdout + stderr;
+    };
+    check(["check", "rules", `${folder}/prometheus-rules.yml`]);
+    check(["test", "rules", `${folder}/alerts.test.yml`]);
+    const copies = useTemporaryFolder(t, "coupon-queries-");
+    const filled = queries.map((query) => query.replaceAll("$job", "coupon").replaceAll("$__rate_interval", "5m"));
+    const recorded = filled.map((expr, index) => ({ record: `query_${index}`, expr }));
+    writeFileSync(path.join(copies, "queries.yml"), JSON.stringify({ groups: [{ name: "queries", rules: recorded }] }));
+    check(["check", "rules", path.join(copies, "queries.yml")]);
+    for (const text of await scrapeBoth(t)) t.equal(check(["check", "metrics"], text), "");
+  },
+);
 
 const units = globSync("docs/deploy/*.service", { cwd: root }).sort();
 const settings = new Set<string>([...programSettings, ...serveSettings, ...workSettings, ...consoleSettings]);
@@ -123,8 +132,7 @@ t.test("the units start commands and name settings that exist, and systemd accep
   const named = units.flatMap((unit) => [...read(unit).matchAll(/\b([A-Z][A-Z_]+)=/g)].map(([, name]) => name!));
   for (const name of [...named, "CONSOLE_PORT", "CONSOLE_TOKENS"]) t.ok(settings.has(name), name);
   if (!hasAnalyze) return void t.end();
-  const copies = makeTemporaryFolder("coupon-units-");
-  t.teardown(() => removeFolder(copies));
+  const copies = useTemporaryFolder(t, "coupon-units-");
   const files = units.map((unit) => path.join(copies, path.basename(unit).replace("@", "@8081")));
   for (const [index, file] of files.entries()) writeFileSync(file, read(units[index]!).replaceAll("/opt/coupon", root));
   const { stdout, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", ...files], { encoding: "utf8" });

@@ -18,13 +18,13 @@ export const faults = {
   CouponWebhookDisabled: {
     made: `
       insert into core.webhook (tenant_id, party_id, url, sealed_secret, secret_hash, disabled_at)
-      select tenant_id, max(party_id), 'https://off.example/', '1', '1', now() from core.party group by 1 limit 1`,
+      select tenant_id, party_id, 'https://off.example/', '1', '1', now() from core.party order by party_id desc limit 1`,
     undone: "delete from core.webhook",
   },
   CouponDeliveryLag: {
     made: `
       insert into core.webhook (tenant_id, party_id, url, sealed_secret, secret_hash)
-      select tenant_id, min(party_id), 'https://x.example/', '1', '1' from core.party group by 1 limit 1;
+      select tenant_id, party_id, 'https://x.example/', '1', '1' from core.party order by party_id limit 1;
       insert into core.delivery (tenant_id, party_id, event_id, event_seq, next_attempt_at)
       select tenant_id, party_id, gen_random_uuid(), 0, now() - interval '11 minutes' from core.webhook
       where disabled_at is null`,
@@ -43,13 +43,15 @@ export const faults = {
     undone: "delete from core.statement",
   },
   CouponMintLag: {
-    made: "update core.batch set created_at = now() - interval '2 hours'",
+    made: "update core.batch set created_at = now() - interval '2 hours' where status = 'PENDING'",
     undone: "update core.batch set created_at = now()",
   },
   CouponRecallLag: {
     made: `
       update core.batch set (suspended_at, recalled_at, recall_caller_id, minted_count) =
-        (now(), now() - interval '2 hours', 0, 1)`,
-    undone: "update core.batch set (suspended_at, recalled_at, recall_caller_id, minted_count) = (null, null, null, 0)",
+        (now(), now() - interval '2 hours', 0, 1) where status = 'PENDING'`,
+    undone: `
+      update core.batch set (suspended_at, recalled_at, recall_caller_id, minted_count) = (null, null, null, 0)
+      where status = 'PENDING'`,
   },
 } satisfies Record<string, Fault>;
