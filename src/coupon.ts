@@ -1,12 +1,10 @@
 // The program of the service: `coupon COMMAND`, and the npm scripts start, serve, work, migrate and so on. It loads
 // only the chosen command. The overall help loads all of them, which takes longer.
-import { readFileSync } from "node:fs";
-import path from "node:path";
 import { asksForHelp, groupCommands, type Command } from "./command-line/command.ts";
 import { readNpmScript } from "./config/config.ts";
 import { isProgram } from "./common/program.ts";
 import { runCommand } from "./command-line/run-command.ts";
-import { listMigrations } from "./migration/db-files.ts";
+import { readBuild } from "./migration/version.ts";
 
 type Program = { npmCall: string; load: () => Promise<{ command: Command }> };
 
@@ -40,9 +38,8 @@ export async function loadCoupon(names = Object.keys(programs)): Promise<Command
 }
 
 function formatVersion(): string {
-  const file = path.resolve(import.meta.dirname, "../package.json");
-  const { version } = JSON.parse(readFileSync(file, "utf8")) as { version: string };
-  return `coupon ${version}, migration ${listMigrations().at(-1)}`;
+  const { version, migration } = readBuild();
+  return `coupon ${version}, migration ${migration}`;
 }
 
 if (isProgram(import.meta)) {

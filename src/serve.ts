@@ -20,7 +20,7 @@ import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./server/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
 import { expectedVersion } from "./migration/db-files.ts";
-import { isCurrent, refuseOtherVersion } from "./migration/version.ts";
+import { isCurrent, readBuild, refuseOtherVersion } from "./migration/version.ts";
 import { stopOnSignal } from "./common/program.ts";
 import { programSettings, serveSettings } from "./config/settings.ts";
 import { Unavailable } from "./common/unavailable.ts";
@@ -150,7 +150,7 @@ async function serveAlone(): Promise<void> {
   const log = createLog(config.logLevel);
   const running = stopOnSignal(log);
   const listening = await listen(config, log);
-  const metrics = await startMetrics(config, log);
+  const metrics = await startMetrics(config, log, readBuild());
   if (metrics !== null) running.push(metrics);
   const { limits, docs: hasDocs } = config;
   const consoleUrl = findConsoleUrl(config.console);

@@ -14,6 +14,7 @@ import { loadOrMakeMasterKeys } from "./embedded/load-keys.ts";
 import { startEmbedded } from "./embedded/server.ts";
 import { listen } from "./http/listener.ts";
 import { migrate } from "./migration/migrate.ts";
+import { readBuild } from "./migration/version.ts";
 import { serve } from "./serve.ts";
 import { work } from "./work.ts";
 
@@ -23,7 +24,7 @@ async function startAll(): Promise<void> {
   const running = stopOnSignal(log);
   // The ports come first, so a start that finds one of them taken makes no database and changes none.
   const listening = await listen(config, log);
-  const metrics = await startMetrics(config, log);
+  const metrics = await startMetrics(config, log, readBuild());
   if (metrics !== null) running.push(metrics);
   const pages = await openConsole(config.console, log);
 

@@ -21,7 +21,7 @@ import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
 import { readVersion } from "./database/read-version.ts";
-import { refuseOtherVersion } from "./migration/version.ts";
+import { readBuild, refuseOtherVersion } from "./migration/version.ts";
 import { createAddressRule } from "./worker/address-rule.ts";
 import { startGraphileRunner } from "./worker/graphile-runner.ts";
 import { createJobRunner, type JobRunner } from "./worker/job-runner.ts";
@@ -231,7 +231,7 @@ async function workAlone(): Promise<void> {
   const address = findAddress(config);
   const keys = loadMasterKeys(config);
   const running = stopOnSignal(log);
-  const metrics = await startMetrics(config, log);
+  const metrics = await startMetrics(config, log, readBuild());
   if (metrics !== null) running.push(metrics);
   running.push(await work({ address, keys, config, log, metrics }));
   log.info({ metrics_url: metrics?.url }, "working");

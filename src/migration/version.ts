@@ -1,8 +1,17 @@
-// Whether a database has the version that this checkout needs.
+// The version of this checkout, and whether a database has the version that it needs.
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { ConfigError } from "../config/config.ts";
 import { sqlState } from "../database/connect.ts";
 import type { Version } from "../database/read-version.ts";
-import { expectedVersion } from "./db-files.ts";
+import { expectedVersion, listMigrations } from "./db-files.ts";
+
+/** The version of this checkout, and its newest migration. */
+export function readBuild(): { version: string; migration: string } {
+  const file = path.resolve(import.meta.dirname, "../../package.json");
+  const { version } = JSON.parse(readFileSync(file, "utf8")) as { version: string };
+  return { version, migration: listMigrations().at(-1) ?? "" };
+}
 
 /** A database one version ahead is current too: functions that programs call stay for one version. */
 export function isCurrent({ migration, code }: Version, expected: Version): boolean {

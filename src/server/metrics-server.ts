@@ -29,21 +29,17 @@ const askWithinMs = 2_500;
 const mostScrapes = 10;
 const perMs = 1_000;
 const mostConnections = 50;
+// Gauges of prom-client that are named like counters. They are sums of nodejs_active_handles and so on, which stay.
+const misnamed = ["handles", "requests", "resources"].map((what) => `nodejs_active_${what}_total`);
 
 /** Returns null without METRICS_PORT: then nothing is counted. */
 export async function startMetrics(
   { metricsPort, metricsHost }: Pick<Config, "metricsPort" | "metricsHost">,
   log: Logger,
+  build: { version: string; migration: string },
 ): Promise<Metrics | null> {
   if (metricsPort === null) return null;
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  const up = new Gauge({
-    name: "coupon_database_up",
-    help: "1 if the database answered within the last seconds, else 0.",
-    labelNames: ["program"],
-    registers: [registry],
-  });
+  const { registry, up, info } = createRegistry();
   const refreshes: (() => Promise<void>)[] = [];
 
   const render = limitRate(async () => {
@@ -74,6 +70,7 @@ export async function startMetrics(
     url: `${origin}/metrics`,
     registry,
     watch({ program, ask, hide }) {
+      info.set({ program, ...build, node: process.versions.node }, 1);
       let askedAt = -Infinity;
       let running = Promise.resolve();
       refreshes.push(() => {
@@ -96,6 +93,25 @@ export async function startMetrics(
         server.closeAllConnections();
       }),
   };
+}
+
+function createRegistry() {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of misnamed) registry.removeSingleMetric(name);
+  const up = new Gauge({
+    name: "coupon_database_up",
+    help: "1 if the database answered within the last seconds, else 0.",
+    labelNames: ["program"],
+    registers: [registry],
+  });
+  const info = new Gauge({
+    name: "coupon_build_info",
+    help: "Always 1. The labels are the version, its newest migration, and the version of Node.",
+    labelNames: ["program", "version", "migration", "node"],
+    registers: [registry],
+  });
+  return { registry, up, info };
 }
 
 function limitRate<T>(render: () => Promise<T>): () => Promise<T> {

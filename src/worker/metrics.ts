@@ -34,7 +34,7 @@ const databaseMetrics = {
   recall_batches: ["coupon_recall_running_batches", "Recalled batches that still have unused or LOCKED coupons."],
   recall_coupons: ["coupon_recall_pending_coupons", "Coupons of these batches that the recall has not reached."],
   recall_lag: ["coupon_recall_lag_seconds", "Age of the oldest recall that has not reached all coupons."],
-  day_overdue: ["coupon_days_overdue", "Distributors whose business day is over but not closed."],
+  day_overdue: ["coupon_distributors_overdue", "Distributors whose business day is over but not closed."],
   day_lag: ["coupon_day_lag_seconds", "Time since the end of the first such day."],
   statement_waiting: ["coupon_statements_waiting", "Closed days whose statement is not ready."],
   statement_lag: ["coupon_statement_lag_seconds", "Time since the first such day was closed."],

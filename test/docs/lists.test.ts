@@ -8,7 +8,6 @@ import { listRefusals } from "../../src/http/openapi/refusals.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { root } from "../support/copy.ts";
 import { openScratchDatabase } from "../support/database.ts";
-import { alerts } from "../support/alerts.ts";
 import { allMarkdown, read, readAnchors, readLinks } from "./markdown.ts";
 
 const integrate = read("docs/integrate.md");
@@ -81,14 +80,6 @@ t.test("docs/certify.md has fifteen cases, and a place for every refusal that a 
   );
   const unsigned = ["ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED"];
   t.strictSame([...codes].sort(), [...new Set([...refusals, ...unsigned])].sort());
-});
-
-t.test("The rules of Prometheus have every alert of docs/operate.md, and else only rates", (t) => {
-  const rules = [...read("docs/deploy/prometheus-rules.yml").matchAll(/^ +expr: (.*)$/gm)].map(([, expr = ""]) => expr);
-  const plain = (expression: string): string => expression.replace(/^max by \(work\) /, "max").replace("2 * ", "2*");
-  const listed = rules.map(plain).filter((expression) => !/rate\(|increase\(|^up\{/.test(expression));
-  t.strictSame(listed.sort(), [...alerts].sort());
-  t.end();
 });
 
 t.test("The documents list every setting, demo key and report view, and no other", async (t) => {

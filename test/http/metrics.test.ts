@@ -11,6 +11,7 @@ import { routes } from "../../src/http/routes/table.ts";
 import { serve } from "../../src/serve.ts";
 import { work } from "../../src/work.ts";
 import { observeWork } from "../../src/worker/metrics.ts";
+import { findFiring } from "../support/alerts.ts";
 import type { Coupon } from "../support/caller.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
@@ -104,7 +105,7 @@ t.test("Each metric of the load shows its own number, by lane", async (t) => {
   const lanes = { quick: { busy: 4, waiting: 5, width: 6 }, bulk: { busy: 7, waiting: 8, width: 9 } };
   const gate = () => ({ waiting: 3, lanes, isDiskFull: true });
   observeServe(metrics).show({ openRequests: () => 1, connections: () => 2, gate });
-  const seen = [...(await scrape(metrics))].filter(([name]) => /^coupon_(?!limit_|group_)/.test(name));
+  const seen = [...(await scrape(metrics))].filter(([name]) => /^coupon_(?!limit_|group_|build_)/.test(name));
   t.strictSame(Object.fromEntries(seen), {
     coupon_http_open_requests: 1,
     coupon_http_connections: 2,
@@ -133,7 +134,18 @@ t.test("Labels have few values, whatever clients send; docs/operate.md lists eve
     for (const [, label, value] of name.matchAll(/(\w+)="([^"]*)"/g))
       values.set(label!, (values.get(label!) ?? new Set()).add(value!));
   }
-  t.strictSame([...values.keys()].sort(), ["code", "lane", "le", "limit", "operation", "program", "status"]);
+  t.strictSame([...values.keys()].sort(), [
+    "code",
+    "lane",
+    "le",
+    "limit",
+    "migration",
+    "node",
+    "operation",
+    "program",
+    "status",
+    "version",
+  ]);
   const known = ["none", "healthz", "readyz", ...routes.map(({ operation }) => operation)];
   t.ok([...values.get("operation")!].every((operation) => known.includes(operation)));
   t.ok([...values.get("code")!].every((code) => /^[A-Z_]+$/.test(code)) && values.get("code")!.size < 10);
@@ -164,4 +176,10 @@ t.test("Without its database a program has its own metrics and none of the datab
     coupon_http_open_requests: 0,
   });
   t.notOk([...seen.keys()].some((name) => /^coupon_(\w+_lag_seconds|mint_)/.test(name)));
+  t.strictSame(findFiring(seen), ["CouponDatabaseDown", "CouponNoWorker", "CouponInvariantsNeverChecked"]);
+  await sendPlain(listening.url, "GET", "/healthz");
+  const healthy = await scrape(metrics);
+  t.notOk(findFiring(healthy, { before: seen }).includes("CouponServerErrors"));
+  await sendPlain(listening.url, "GET", "/readyz");
+  t.ok(findFiring(await scrape(metrics), { before: healthy }).includes("CouponServerErrors"));
 });

@@ -215,7 +215,7 @@ export function expectMetrics({ books, calendar }: Teller, at: Window): Record<s
     coupon_recall_lag_seconds: 0,
     coupon_mint_lag_seconds: since(pending.map(({ created_at }) => created_at)),
     // Those of Variant A, and their twins.
-    coupon_days_overdue: 4,
+    coupon_distributors_overdue: 4,
     coupon_day_lag_seconds: since([{ from: midnight, to: midnight }]),
     coupon_statements_waiting: unfinished.length,
     coupon_statement_lag_seconds: since(unfinished.map(({ closed_at }) => closed_at)),

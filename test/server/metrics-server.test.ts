@@ -11,9 +11,11 @@ import { stopClock } from "../support/stop-clock.ts";
 import { createStubLog } from "../support/stub.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
+const build = { version: "1.2.3", migration: "045-example" };
+
 async function start(t: Test) {
   const { logger, log: lines } = createStubLog();
-  const metrics = (await startMetrics({ metricsPort: 0, metricsHost: "127.0.0.1" }, logger))!;
+  const metrics = (await startMetrics({ metricsPort: 0, metricsHost: "127.0.0.1" }, logger, build))!;
   t.teardown(() => metrics.stop());
   const scrape = async (): Promise<string> => (await fetch(metrics.url)).text();
   return { metrics, scrape, lines };
@@ -59,6 +61,17 @@ t.test("a scrape asks each source, but none again within a few seconds", async (
   clock.pass(1);
   await scrape();
   t.equal(asked, 4);
+});
+
+t.test("each program shows its version, its newest migration and its Node", async (t) => {
+  const { metrics, scrape } = await start(t);
+  const ask = () => Promise.reject(new Error("gone"));
+  for (const program of ["serve", "work"] as const) metrics.watch({ program, ask });
+  const labels = `version="1.2.3",migration="045-example",node="${process.versions.node}"`;
+  t.strictSame(
+    (await scrape()).split("\n").filter((line) => line.startsWith("coupon_build_info{")),
+    [`coupon_build_info{program="serve",${labels}} 1`, `coupon_build_info{program="work",${labels}} 1`],
+  );
 });
 
 t.test("a source that fails or does not answer is down, and hides its values", async (t) => {
@@ -115,5 +128,5 @@ t.test("stop ends the server beside open connections; without a port there is no
   await waitFor("a connection", once(silent, "connect"));
   await waitFor("the end of the server", metrics.stop(), { withinMs: 20_000 });
   await t.rejects(scrape());
-  t.equal(await startMetrics({ metricsPort: null, metricsHost: "127.0.0.1" }, createLog("silent")), null);
+  t.equal(await startMetrics({ metricsPort: null, metricsHost: "127.0.0.1" }, createLog("silent"), build), null);
 });

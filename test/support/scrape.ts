@@ -1,14 +1,17 @@
 // The metrics port of a program, as Prometheus reads it.
 import type { Test } from "tap";
 import { createLog } from "../../src/common/log.ts";
+import { readBuild } from "../../src/migration/version.ts";
 import { startMetrics, type Metrics } from "../../src/server/metrics-server.ts";
 import { connect } from "../../src/database/connect.ts";
 import { openReconnecting } from "../../src/database/reconnecting.ts";
 import { sendPlain } from "./client.ts";
 import type { Scenario } from "./scenario.ts";
 
+const log = createLog("silent");
+
 export async function openMetrics(t: Test): Promise<Metrics> {
-  const metrics = await startMetrics({ metricsPort: 0, metricsHost: "127.0.0.1" }, createLog("silent"));
+  const metrics = await startMetrics({ metricsPort: 0, metricsHost: "127.0.0.1" }, log, readBuild());
   t.teardown(() => metrics!.stop());
   return metrics!;
 }
