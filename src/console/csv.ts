@@ -2,14 +2,19 @@
 import { stringify } from "csv-stringify/sync";
 import { HTTPResponse } from "h3";
 import type { Database } from "../database/types.ts";
-import { readRows, type Asked, type Row } from "./query.ts";
+import { escapeFormula } from "../formats/statement-csv.ts";
+import { readRows, type Asked, type Cell, type Row } from "./query.ts";
 
 const rowsOfPage = 1_000;
 
+/** -5.00 is an amount; what a till sent may be a formula. */
+const toText = (cell: Cell): string =>
+  cell?.isNumber === true ? cell.text : (escapeFormula(cell?.text ?? null) ?? "");
+
 const format = (rows: readonly Row[], header: boolean): string =>
   stringify(
-    rows.map((row) => Object.values(row).map((cell) => cell?.text ?? "")),
-    { header, columns: Object.keys(rows[0] ?? {}), escape_formulas: true },
+    rows.map((row) => Object.values(row).map(toText)),
+    { header, columns: Object.keys(rows[0] ?? {}) },
   );
 
 export async function writeCsv(

@@ -1,11 +1,10 @@
 // Shows a page: its blocks, filters and actions, or one of its blocks as CSV.
 import { getRouterParams, HTTPError, type H3Event, type HTTPResponse } from "h3";
 import { sqlState } from "../database/connect.ts";
-import type { Database } from "../database/types.ts";
 import { writeCsv } from "./csv.ts";
 import { renderActions, renderFilters, renderTools } from "./forms.ts";
 import { markup, type Markup } from "./markup.ts";
-import type { Page } from "./page.ts";
+import type { FileParts, Page } from "./page.ts";
 import type { Outcome } from "./perform.ts";
 import { formatForPsql, readRows, rowsOfPage, type Asked, type Values } from "./query.ts";
 import { renderBlock, type Link } from "./render.ts";
@@ -16,9 +15,8 @@ export type Respond = (status: number, shown: Shown) => HTTPResponse;
 type Show = (event: H3Event, page: Page, session: Session, outcome: Outcome | null) => Promise<HTTPResponse>;
 type Parts = {
   pages: readonly Page[];
-  database: Database;
   respond: Respond;
-};
+} & FileParts;
 
 /** Of a block without pages. */
 const mostRows = 1_000;
@@ -32,7 +30,7 @@ export const headers = {
   "cache-control": "no-store",
 };
 
-export function createView({ pages, database, respond }: Parts): Show {
+export function createView({ pages, database, log, respond }: Parts): Show {
   const link = createLink(pages);
 
   type Body = Address & { page: Page; session: Session; outcome: Outcome | null };
@@ -52,9 +50,13 @@ export function createView({ pages, database, respond }: Parts): Show {
       const { rows, next } = read[index]!;
       const psql = formatForPsql({ block, filters, values });
       const tools = renderTools({ search, index, next, psql });
-      return markup`<section><h2>${block.title}</h2>${renderBlock(block, rows, link)}${tools}</section>`;
+      const note = block.note === undefined ? null : markup`<p class="none">${block.note}</p>`;
+      return markup`<section><h2>${block.title}</h2>${note}${renderBlock(block, rows, link)}${tools}</section>`;
     });
-    return markup`${renderFilters(filters, values)}${sections}${renderActions(page, session, subject, outcome)}`;
+    const files = Object.keys(page.files ?? {}).map((name) => markup`<a href="?file=${name}">${name}</a>`);
+    const downloads = files.length === 0 ? null : markup`<p class="tools">Download ${files}</p>`;
+    return markup`${renderFilters(filters, values)}${downloads}${sections}
+${renderActions(page, session, subject, outcome)}`;
   }
 
   return async function show(event, page, session, outcome) {
@@ -64,6 +66,8 @@ export function createView({ pages, database, respond }: Parts): Show {
     const title = subject === undefined ? page.title : `${page.title} ${subject}`;
     const more = page.refreshSeconds === undefined ? {} : { refreshSeconds: page.refreshSeconds };
     try {
+      const file = page.files?.[search.get("file") ?? ""];
+      if (file !== undefined) return await file({ database, log }, values);
       const block = page.blocks[Number(search.get("csv") ?? NaN)];
       if (block !== undefined) return await writeCsv(database, { block, filters, values }, headers);
       const body = await renderBody({ ...address, page, session, outcome });

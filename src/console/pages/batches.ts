@@ -28,6 +28,17 @@ export const batch: Page = {
   blocks: [
     { title: "Now", as: "facts", sql: "select * from report.batch where batch = :batch" },
     {
+      title: "Coupons by status",
+      as: "table",
+      sql: `
+select s.status, s.coupons, round(100.0 * s.coupons / nullif(b.minted_count, 0), 1) as percent
+from report.batch b
+cross join lateral (values
+  ('ISSUED', b.issued_count), ('LOCKED', b.locked_count), ('REDEEMED', b.redeemed_count),
+  ('EXPIRED', b.expired_count), ('VOIDED', b.voided_count)) s (status, coupons)
+where b.batch = :batch`,
+    },
+    {
       title: "Redemptions and reversals per business day",
       as: "chart",
       sql: `

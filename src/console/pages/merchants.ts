@@ -36,6 +36,17 @@ group by business_date
 order by business_date`,
     },
     {
+      title: "Refusals of the last 15 minutes",
+      as: "table",
+      sql: `
+select operation, code, store, count(*) as refusals, max(recorded_at) as newest
+from report.request
+where recorded_at > now() - interval '15 minutes' and code is not null and ${ofMerchant}
+group by operation, code, store
+order by refusals desc, operation, code, store
+limit 100`,
+    },
+    {
       title: "By store, in the last 30 business days",
       as: "table",
       sql: `

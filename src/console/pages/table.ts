@@ -3,10 +3,12 @@ import type { Page } from "../page.ts";
 import { audit } from "./audit.ts";
 import { batch, batches } from "./batches.ts";
 import { coupon } from "./coupon.ts";
+import { invariant, invariants } from "./invariants.ts";
 import { merchant, merchants } from "./merchants.ts";
 import { overview } from "./overview.ts";
 import { parties, party } from "./parties.ts";
 import { requests } from "./requests.ts";
+import { search } from "./search.ts";
 import { statement, statements } from "./statements.ts";
 import { webhook, webhooks } from "./webhooks.ts";
 
@@ -24,5 +26,8 @@ export const pages: readonly Page[] = [
   webhooks,
   webhook,
   requests,
+  invariants,
+  invariant,
   audit,
+  search,
 ];
