@@ -57,7 +57,7 @@ t.test("The timeline of a coupon says what happened to it, who did it, where and
   ]);
 
   const left = await one(a);
-  await a.till.ok.lock(left, { store: "S9" });
+  await a.till.ok.lock(left, { store: "=S9" });
   await a.till.ok.cancel(left);
   await a.till.ok.lock(left);
   t.match((await post(path(left, "release"), { tenant: "ten_a", reason: "till is broken" })).text, "Done.");
@@ -67,8 +67,8 @@ t.test("The timeline of a coupon says what happened to it, who did it, where and
   t.strictSame(
     (await seen(left)).filter((line) => !line.startsWith("move_lock_end")),
     [
-      "LOCKED ten_a 5.00 mch_a S9 - - -",
-      "CANCELLED ten_a 5.00 mch_a S9 - - -",
+      "LOCKED ten_a 5.00 mch_a '=S9 - - -",
+      "CANCELLED ten_a 5.00 mch_a '=S9 - - -",
       "LOCKED ten_a 5.00 mch_a - - - -",
       "release_lock coupon console anna - - - - - till is broken",
       "LOCKED ten_a 5.00 mch_a - - - -",
