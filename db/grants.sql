@@ -13,7 +13,7 @@ grant execute on function
   rules.read_statement_page(int, int, date, text, int, int)
 to coupon_api, coupon_worker, coupon_admin;
 grant execute on function rules.list_invariants(), rules.check_invariant(text)
-to coupon_worker, coupon_admin;
+to coupon_worker, coupon_admin, coupon_console;
 grant execute on function rules.read_export_page(int, int, int, int) to coupon_api, coupon_admin;
 
 grant usage on schema gate to coupon_api;
@@ -60,7 +60,8 @@ grant execute on function
   admin.replay_event(text, text, text),
   admin.replay_parked(text, text, text),
   admin.enable_webhook(text, text, text),
-  admin.disable_webhook(text, text, text)
+  admin.disable_webhook(text, text, text),
+  admin.test_webhook(text, text, text)
 to coupon_console;
 
 -- The portal: what the company that is signed in may see, and nothing else.

@@ -118,6 +118,7 @@ create table core.audit (
   constraint audit_reason_is_printable CHECK (core.is_printable(reason)) NOT VALID,
   constraint audit_says_what_changed CHECK (((details <> '{}'::jsonb) OR (action = 'apply'::text))) NOT VALID
 );
+CREATE INDEX audit_of_target ON core.audit USING btree (target);
 CREATE TRIGGER audit_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.audit FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.audit is 'Every patch, provisioning and export of codes: who, when, what and why.';
 comment on column core.audit.login is 'The login role, not the role that it acted as.';
@@ -859,6 +860,7 @@ create table core.statement (
   constraint files_are_described_when_ready CHECK ((num_nulls(ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) = ANY (ARRAY[0, 6])))
 );
 CREATE INDEX statement_by_date ON core.statement USING btree (tenant_id, business_date);
+CREATE INDEX statement_by_day ON core.statement USING btree (business_date, tenant_id, distributor_id);
 CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, distributor_id, business_date) WHERE (ready_at IS NULL);
 CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.statement REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER open_day_has_no_statement AFTER INSERT ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_new_statement();

@@ -110,8 +110,8 @@ function addSignIn(app: H3, { sessions }: AppParts, { keep, find, readForm }: Ac
 }
 
 function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond: Respond): void {
-  const { doors } = parts;
-  const show = createView({ doors, respond });
+  const { doors, log } = parts;
+  const show = createView({ doors, log, respond });
   /** Without a session, everything leads to the sign-in. */
   const signedIn = (handle: (event: H3Event, session: Session) => Promise<HTTPResponse>) => async (event: H3Event) => {
     const session = await find(event);

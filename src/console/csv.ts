@@ -1,15 +1,20 @@
 // A block as CSV: all of its rows, read page by page.
 import { stringify } from "csv-stringify/sync";
 import { HTTPResponse } from "h3";
+import { escapeFormula } from "../formats/statement-csv.ts";
 import type { Reader } from "./doors.ts";
-import { readRows, type Asked, type Row } from "./query.ts";
+import { readRows, type Asked, type Cell, type Row } from "./query.ts";
 
 const rowsOfPage = 1_000;
 
+/** -5.00 is an amount; what a till sent may be a formula. */
+const toText = (cell: Cell): string =>
+  cell?.isNumber === true ? cell.text : (escapeFormula(cell?.text ?? null) ?? "");
+
 const format = (rows: readonly Row[], header: boolean): string =>
   stringify(
-    rows.map((row) => Object.values(row).map((cell) => cell?.text ?? "")),
-    { header, columns: Object.keys(rows[0] ?? {}), escape_formulas: true },
+    rows.map((row) => Object.values(row).map(toText)),
+    { header, columns: Object.keys(rows[0] ?? {}) },
   );
 
 export async function writeCsv(reader: Reader, asked: Asked, headers: Record<string, string>): Promise<HTTPResponse> {

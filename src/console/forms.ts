@@ -45,11 +45,11 @@ export function renderActions(
   outcome: Outcome | null,
 ): Markup | null {
   if (actions.length === 0) return null;
-  const done = markup`<p role="status">Done.</p>`;
+  const done = markup`<p role="status">${outcome?.found ?? "Done."}</p>`;
   const said = outcome && (outcome.error === null ? done : markup`<p role="alert">${outcome.error}</p>`);
   const tenant = subject?.["tenant"]?.text ?? "";
-  const forms = actions.map(({ name, label, fields = {} }) => {
-    const inputs = Object.entries({ ...fields, reason: "Reason" }).map(
+  const forms = actions.map(({ name, label, fields = {}, isWithoutReason = false }) => {
+    const inputs = Object.entries(isWithoutReason ? fields : { ...fields, reason: "Reason" }).map(
       ([field, text]) =>
         markup`<span><label for="${name}-${field}">${text}</label>
 <input id="${name}-${field}" name="${field}" required maxlength="1000"></span>`,
@@ -57,5 +57,5 @@ export function renderActions(
     return markup`<form method="post" action="?action=${name}" class="action">${hiddenToken(session)}
 <input type="hidden" name="tenant" value="${tenant}">${inputs}<button>${label}</button></form>`;
   });
-  return markup`<section><h2>Change</h2>${said}${forms}</section>`;
+  return markup`<section><h2>Actions</h2>${said}${forms}</section>`;
 }

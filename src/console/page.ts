@@ -1,12 +1,17 @@
 // What a page of the console is: a declaration. The frame (render.ts, app.ts) makes everything else of it: the table,
 // its order and pages, the filters, the CSV, and the query to copy into psql.
+import type { HTTPResponse } from "h3";
+import type { Logger } from "../common/log.ts";
+import type { Database } from "../database/types.ts";
 
 /** A question to the database. Names as `:batch` in its SQL are filters, or parts of the page's path. */
 export type Block = {
   title: string;
   /** A select over report.*, without its order and limit. */
   sql: string;
-  /** facts: one row, a line for each column. chart: the first column has times. */
+  /** What a reader must know of it. */
+  note?: string;
+  /** facts: one row, a line for each column. chart: times, then numbers; a text between them names a line. */
   as: "table" | "facts" | "chart";
   /** Of a table with pages, newest first: columns, and their types, of which no two rows have the same values. */
   newestBy?: Readonly<Record<string, string>>;
@@ -20,14 +25,26 @@ export type Filter = {
   choices?: readonly string[];
 };
 
-/** A change that staff can make. `call`: a function of schema admin. Its parameters are in the path or the form. */
+/** Of the path, what follows its question mark, and a form. */
+export type Values = Readonly<Record<string, string>>;
+
+/** Of an action. `error`: why it was refused, or what is wrong; null: it is done. */
+export type Outcome = { error: string | null; found?: string };
+
+/** What staff can do. `call`: a function of the database, or what calls several. Its values are in path and form. */
 export type Action = {
   name: string;
   label: string;
-  call: string;
-  /** Further fields of its form, by name and label. A reason is always asked for. */
+  call: string | ((own: Database, values: Values) => Promise<Outcome>);
+  /** Further fields of its form, by name and label. */
   fields?: Readonly<Record<string, string>>;
+  /** It changes nothing that belongs to anybody. Any other asks for a reason. */
+  isWithoutReason?: boolean;
 };
+
+/** Files to download, by name. */
+export type Files = Readonly<Record<string, (parts: FileParts, values: Values) => Promise<HTTPResponse>>>;
+export type FileParts = { reader: Pick<Database, "rows">; log: Logger };
 
 export type Page = {
   /** For example /batches/:batch. */
@@ -38,5 +55,6 @@ export type Page = {
   filters?: readonly Filter[];
   blocks: readonly Block[];
   actions?: readonly Action[];
+  files?: Files;
   refreshSeconds?: number;
 };

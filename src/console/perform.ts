@@ -1,18 +1,22 @@
 // A change from a page: a function of schema admin, which audits it under the name of the connection.
 import { sqlState } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
-import type { Action } from "./page.ts";
+import type { Action, Outcome } from "./page.ts";
 import { bind, type Values } from "./query.ts";
 
-/** `error`: why the database refused it; null: it is done. */
-export type Outcome = { error: string | null };
+export type { Outcome };
+
+/** Of a statement, or of its wait for a lock. */
+export const isTimeout = (error: unknown): boolean => ["57014", "55P03"].includes(sqlState(error) ?? "");
 
 export async function perform(own: Database, { call }: Action, values: Values): Promise<Outcome> {
-  const { text, params } = bind(`select ${call}`, values);
   try {
+    if (typeof call === "function") return await call(own, values);
+    const { text, params } = bind(`select ${call}`, values);
     await own.rows(text, params);
     return { error: null };
   } catch (error) {
+    if (isTimeout(error)) return { error: "This took too long, so it was given up. Nothing has changed." };
     // CP…: refused by a rule. 22 and 23: a value is wrong.
     if (!/^(CP|22|23)/.test(sqlState(error) ?? "")) throw error;
     return { error: (error as Error).message };

@@ -1,9 +1,9 @@
 // Turns a block of a page and what the address says into a statement, and its rows into cells. Parameters are always
 // sent beside the statement; only what is shown for psql has them inside.
 import type { Reader } from "./doors.ts";
-import type { Block, Filter } from "./page.ts";
+import type { Block, Filter, Values } from "./page.ts";
 
-export type Values = Readonly<Record<string, string>>;
+export type { Values };
 /** A number keeps the digits that PostgreSQL wrote. null: the column is null. */
 export type Cell = { text: string; isNumber: boolean } | null;
 export type Row = Readonly<Record<string, Cell>>;
@@ -48,8 +48,9 @@ export async function readRows(
   const columns = Object.entries(block.newestBy ?? {});
   const after = cursor === null ? [] : parseCursor(cursor, columns.length);
   const places = columns.map(([, type], index) => `$${params.length + index + 1}::text::${type}`);
-  const where =
-    after.length === 0 ? "" : ` where (${columns.map(([name]) => name).join(", ")}) < (${places.join(", ")})`;
+  // The second condition is what an index of the first column can search by.
+  const rest = `(${columns.map(([name]) => name).join(", ")}) < (${places.join(", ")})`;
+  const where = after.length === 0 ? "" : ` where ${rest} and ${columns[0]![0]} <= ${places[0]}`;
   const keys = columns.map(([name]) => `q.${name}::text`).join(", ");
   const found = await reader.rows<{ row: string; keys: string[] }>(
     `select row_to_json(q)::text as row, array[${keys}]::text[] as keys

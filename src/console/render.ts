@@ -1,11 +1,13 @@
 // The blocks of a page as HTML. Whatever the database returns is text.
 import { markup, type Markup } from "./markup.ts";
 import type { Block } from "./page.ts";
-import type { Cell, Row } from "./query.ts";
+import type { Row } from "./query.ts";
 
 /** Of a row: where the page about this column is; null if there is none. */
 export type Link = (column: string, row: Row) => string | null;
 
+/** It may have several lines. */
+const longText = 60;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00$/;
 const status = /^[A-Z]{3,}(_[A-Z]+)*$/;
 
@@ -26,8 +28,6 @@ function renderCell(column: string, row: Row, link: Link): Markup {
   return markup`${text}`;
 }
 
-const alignOf = (cell: Cell | undefined) => (cell?.isNumber === true ? markup` class="number"` : null);
-
 export function renderBlock({ as, title }: Block, rows: Row[], link: Link): Markup {
   const [first] = rows;
   if (first === undefined) return markup`<p class="none">Nothing here.</p>`;
@@ -36,11 +36,17 @@ export function renderBlock({ as, title }: Block, rows: Row[], link: Link): Mark
     return markup`<dl>${columns.map(
       (column) => markup`<div><dt>${labelOf(column)}</dt><dd>${renderCell(column, first, link)}</dd></div>`,
     )}</dl>`;
-  const heads = columns.map((name) => markup`<th scope="col"${alignOf(first[name])}>${labelOf(name)}</th>`);
+  // Also where a number is missing.
+  const numbers = new Set(columns.filter((name) => rows.some((row) => row[name]?.isNumber === true)));
+  const classOf = (name: string, row: Row): Markup | null => {
+    if (numbers.has(name)) return markup` class="number"`;
+    return (row[name]?.text.length ?? 0) > longText ? markup` class="long"` : null;
+  };
+  const heads = columns.map((name) => markup`<th scope="col"${classOf(name, first)}>${labelOf(name)}</th>`);
   const lines = rows.map(
     (
       row,
-    ) => markup`<tr>${columns.map((name) => markup`<td${alignOf(row[name])}>${renderCell(name, row, link)}</td>`)}</tr>
+    ) => markup`<tr>${columns.map((name) => markup`<td${classOf(name, row)}>${renderCell(name, row, link)}</td>`)}</tr>
 `,
   );
   const table = markup`<div class="scroll" tabindex="0" role="region" aria-label="${title}"><table>

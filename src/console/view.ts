@@ -1,5 +1,6 @@
 // Shows a page: its blocks, filters and actions, or one of its blocks as CSV.
 import { getRouterParams, HTTPError, type H3Event, type HTTPResponse } from "h3";
+import type { Logger } from "../common/log.ts";
 import { sqlState } from "../database/connect.ts";
 import { writeCsv } from "./csv.ts";
 import { renderActions, renderFilters, renderTools } from "./forms.ts";
@@ -17,6 +18,7 @@ type Show = (event: H3Event, page: Page, session: Session, outcome: Outcome | nu
 type Parts = {
   doors: Doors;
   respond: Respond;
+  log: Logger;
 };
 
 /** Of a block without pages. */
@@ -31,7 +33,7 @@ export const headers = {
   "cache-control": "no-store",
 };
 
-export function createView({ doors, respond }: Parts): Show {
+export function createView({ doors, log, respond }: Parts): Show {
   type Body = Address & { page: Page; session: Session; outcome: Outcome | null };
 
   async function renderBody({ search, filters, values, page, session, outcome }: Body): Promise<Markup> {
@@ -51,9 +53,13 @@ export function createView({ doors, respond }: Parts): Show {
       const { rows, next } = read[index]!;
       const psql = isStaff ? formatForPsql({ block, filters, values }) : null;
       const tools = renderTools({ search, index, next, psql });
-      return markup`<section><h2>${block.title}</h2>${renderBlock(block, rows, link)}${tools}</section>`;
+      const note = block.note === undefined ? null : markup`<p class="none">${block.note}</p>`;
+      return markup`<section><h2>${block.title}</h2>${note}${renderBlock(block, rows, link)}${tools}</section>`;
     });
-    return markup`${renderFilters(filters, values)}${sections}${renderActions(page, session, subject, outcome)}`;
+    const files = Object.keys(page.files ?? {}).map((name) => markup`<a href="?file=${name}">${name}</a>`);
+    const downloads = files.length === 0 ? null : markup`<p class="tools">Download ${files}</p>`;
+    return markup`${renderFilters(filters, values)}${downloads}${sections}
+${renderActions(page, session, subject, outcome)}`;
   }
 
   return async function show(event, page, session, outcome) {
@@ -63,6 +69,8 @@ export function createView({ doors, respond }: Parts): Show {
     const title = subject === undefined ? page.title : `${page.title} ${subject}`;
     const more = page.refreshSeconds === undefined ? {} : { refreshSeconds: page.refreshSeconds };
     try {
+      const file = page.files?.[search.get("file") ?? ""];
+      if (file !== undefined) return await file({ reader: doors.of(session).reader, log }, values);
       const block = page.blocks[Number(search.get("csv") ?? NaN)];
       if (block !== undefined) return await writeCsv(doors.of(session).reader, { block, filters, values }, headers);
       const body = await renderBody({ ...address, page, session, outcome });

@@ -112,6 +112,6 @@ function toDetail(fields: Line["fields"]): Line["fields"] {
 
 // Puts an apostrophe before text that a spreadsheet would run as a formula. Only for free text: -5.00 is an amount.
 // Some spreadsheets skip leading blanks and invisible characters, and accept full-width signs.
-function escapeFormula(text: string | null): string | null {
+export function escapeFormula(text: string | null): string | null {
   return text !== null && /^(?:[\s\p{C}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])/u.test(text) ? `'${text}` : text;
 }

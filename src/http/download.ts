@@ -6,7 +6,11 @@ import type { Logger } from "../common/log.ts";
 import type { Answer } from "./problem.ts";
 import { renderFile } from "../formats/statement-csv.ts";
 
-export type DownloadParts = { gate: Pick<Gate, "statementPage">; log: Logger; requestId: string };
+/** The console reads pages with other keys than the API. */
+type Described = Omit<StatementFile, "tenant_id" | "distributor_id" | "rows">;
+type ReadPage<File> = { statementPage(file: File, ...range: Range): ReturnType<Gate["statementPage"]> };
+type Range = [after: number, limit: number, deadline: number];
+export type DownloadParts<File = StatementFile> = { gate: ReadPage<File>; log: Logger; requestId: string };
 type Opened = { ifNoneMatch: string | undefined; isHead: boolean; deadline: number };
 
 // The time limit of each later page.
@@ -14,9 +18,9 @@ const pageWithinMs = 3_500;
 
 // Fetches the first page before anything is sent, so that a failing database results in a 503 instead of an empty file.
 // A later error cuts the connection before content-length is reached.
-export async function openDownload(
-  { gate, log, requestId }: DownloadParts,
-  file: StatementFile,
+export async function openDownload<File extends Described>(
+  { gate, log, requestId }: DownloadParts<File>,
+  file: File,
   { ifNoneMatch, isHead, deadline }: Opened,
 ): Promise<Answer> {
   const same = {

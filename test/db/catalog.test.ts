@@ -29,13 +29,13 @@ const ofAll = ["rules.register_keys", "rules.read_version", "rules.read_statemen
 const ofCheckers = ["rules.check_invariant", "rules.list_invariants"];
 // What staff changes from a page. None of these takes or returns a secret, a salt or a hash.
 const ofConsole = `suspend_batch resume_batch recall_batch release_lock void_coupon extend_coupon replay_event
-  replay_parked enable_webhook disable_webhook`;
+  replay_parked enable_webhook disable_webhook test_webhook`;
 const ofExports = ["rules.read_export_page"];
 const shared: Record<string, string[]> = {
   coupon_api: [...ofAll, ...ofExports],
   coupon_worker: [...ofAll, ...ofCheckers],
   coupon_admin: [...ofAll, ...ofCheckers, ...ofExports],
-  coupon_console: ["rules.read_version", ...ofConsole.split(/\s+/).map((name) => `admin.${name}`)],
+  coupon_console: ["rules.read_version", ...ofCheckers, ...ofConsole.split(/\s+/).map((name) => `admin.${name}`)],
 };
 
 // The functions of rules and core that views call. A view calls functions as its reader, so its readers may execute

@@ -457,5 +457,10 @@ t.test("Each question to the reports reads rows in proportion to what it is abou
       const { "report.find_keys": read } = reads.takeRows();
       t.ok(keys.length > 0 && read! <= 8 * keys.length, `${id}: ${keys.length} keys from ${read} rows`);
     }
+    for (const call of ["find_history", "find_positions", "find_deliveries"]) {
+      const rows = await reads.rows(`select * from report.${call}($1)`, [examples["coupon"]]);
+      const read = reads.takeRows()[`report.${call}`]!;
+      t.ok(read <= 40 * rows.length + 40, `${call}: ${rows.length} rows from ${read}`);
+    }
   }
 });

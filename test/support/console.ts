@@ -1,8 +1,10 @@
 // The console as a browser uses it, without scripts.
 import type { Test } from "tap";
 import { openConsole as open } from "../../src/console.ts";
+import { pages } from "../../src/console/pages/table.ts";
 import type { Address } from "../../src/config/database-address.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
+import { readCsv } from "./csv.ts";
 import { createStubLog } from "./stub.ts";
 
 type Options = { form?: Record<string, string>; headers?: Record<string, string> };
@@ -10,6 +12,10 @@ type Answer = { status: number; text: string; location: string | null; cookie: s
 
 export const staffToken = "a".repeat(40);
 export const userHeader = "x-forwarded-user";
+
+/** The page at this address. */
+export const findPage = (path: string) =>
+  pages.staff.find((page) => new RegExp(`^${page.path.replace(/:\w+/g, "[^/?]+")}(\\?|$)`).test(path));
 
 /** Its port. */
 export async function openPages(t: Test) {
@@ -44,6 +50,12 @@ export async function openConsole(t: Test, parts: { address: Address; keys: Mast
     return {
       form_token,
       cookie: cookie!,
+      /** The rows of a block, as texts. `title`: how its title begins. */
+      async read(path: string, title: string) {
+        const block = findPage(path)!.blocks.findIndex((one) => one.title.startsWith(title));
+        const { text } = await send(`${path}${path.includes("?") ? "&" : "?"}csv=${block}`, { headers });
+        return readCsv(text.replaceAll("\n", "\r\n"));
+      },
       get: (path: string) => send(path, { headers }),
       post: (path: string, form: Record<string, string>) => send(path, { headers, form: { form_token, ...form } }),
       postAs: (path: string, form: Record<string, string>, more: Record<string, string> = {}) =>

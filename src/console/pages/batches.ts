@@ -1,4 +1,5 @@
 import type { Page } from "../page.ts";
+import { perDay } from "./per-day.ts";
 
 export const batches: Page = {
   path: "/batches",
@@ -28,14 +29,20 @@ export const batch: Page = {
   blocks: [
     { title: "Now", as: "facts", sql: "select * from report.batch where batch = :batch" },
     {
+      title: "Coupons by status",
+      as: "table",
+      sql: `
+select s.status, s.coupons, round(100.0 * s.coupons / nullif(b.minted_count, 0), 1) as percent
+from report.batch b
+cross join lateral (values
+  ('ISSUED', b.issued_count), ('LOCKED', b.locked_count), ('REDEEMED', b.redeemed_count),
+  ('EXPIRED', b.expired_count), ('VOIDED', b.voided_count)) s (status, coupons)
+where b.batch = :batch`,
+    },
+    {
       title: "Redemptions and reversals per business day",
       as: "chart",
-      sql: `
-select business_date, sum(redemption_count) as redemptions, sum(reversal_count) as reversals
-from report.daily_batch
-where batch = :batch
-group by business_date
-order by business_date`,
+      sql: perDay("report.daily_batch", "batch = :batch", "(select min(business_date) from s)"),
     },
   ],
   actions: [

@@ -1,4 +1,5 @@
 import type { Page } from "../page.ts";
+import { perDay } from "./per-day.ts";
 
 const lastDays = "business_date >= current_date - 29";
 
@@ -10,15 +11,14 @@ export const company: Page = {
   refreshSeconds: 5,
   blocks: [
     {
-      title: "Redemptions and reversals per business day",
+      title: "Of your batches, per business day",
       as: "chart",
-      sql: `
-select business_date::date, coalesce(sum(redemption_count), 0) as redemptions,
-       coalesce(sum(reversal_count), 0) as reversals
-from generate_series(current_date - 29, current_date, interval '1 day') d (business_date)
-left join (select * from portal.daily where ${lastDays}) r using (business_date)
-group by business_date
-order by business_date`,
+      sql: perDay("portal.daily_batch", lastDays),
+    },
+    {
+      title: "At your merchants, per business day",
+      as: "chart",
+      sql: perDay("portal.daily_store", `${lastDays} and merchant in (select m.merchant from portal.merchant m)`),
     },
     {
       title: "By merchant, in the last 30 business days",
@@ -26,7 +26,7 @@ order by business_date`,
       sql: `
 select tenant, merchant, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
        sum(reversal_amount) as reversed, sum(net_amount) as net
-from portal.daily
+from portal.daily_store
 where ${lastDays}
 group by tenant, merchant, currency
 order by redemptions desc, merchant, currency

@@ -1,4 +1,5 @@
 import type { Page } from "../page.ts";
+import { perDay } from "./per-day.ts";
 
 export const merchants: Page = {
   path: "/merchants",
@@ -28,12 +29,7 @@ export const merchant: Page = {
     {
       title: "Redemptions and reversals of the last 30 business days",
       as: "chart",
-      sql: `
-select business_date, sum(redemption_count) as redemptions, sum(reversal_count) as reversals
-from report.daily
-where ${ofMerchant} and business_date >= current_date - 29
-group by business_date
-order by business_date`,
+      sql: perDay("report.daily_store", `${ofMerchant} and business_date >= current_date - 29`),
     },
     {
       title: "Redemptions and reversals, newest first",
@@ -43,7 +39,18 @@ order by business_date`,
 select position, recorded_at, entry_type, redemption, coupon, template, store, terminal, order_id, order_amount,
        discount_amount, currency, page_key
 from console.merchant_change
-where ${ofMerchant}`,
+where merchant_id = console.find_merchant(:tenant, :merchant)`,
+    },
+    {
+      title: "Refusals of the last 15 minutes",
+      as: "table",
+      sql: `
+select operation, code, store, count(*) as refusals, max(recorded_at) as newest
+from report.request
+where recorded_at > now() - interval '15 minutes' and code is not null and ${ofMerchant}
+group by operation, code, store
+order by refusals desc, operation, code, store
+limit 100`,
     },
     {
       title: "By store, in the last 30 business days",

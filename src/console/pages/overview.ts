@@ -1,27 +1,27 @@
 import type { Page } from "../page.ts";
 
-// Minutes without movements are 0, not absent.
-const perMinute = `
-select m.minute, count(l.entry_type) filter (where l.entry_type = 'REDEMPTION') as redemptions,
-       count(l.entry_type) filter (where l.entry_type = 'REVERSAL') as reversals
-from generate_series(
-       date_trunc('minute', now()) - interval '119 minutes', date_trunc('minute', now()),
-       interval '1 minute') m (minute)
-left join (
-  select entry_type, date_trunc('minute', recorded_at) as minute
-  from report.ledger
-  where recorded_at >= date_trunc('minute', now()) - interval '119 minutes') l using (minute)
-group by m.minute
-order by m.minute`;
-
+// East of UTC, the newest business day begins before the date of the server.
 const perDay = `
-select business_date::date, coalesce(sum(redemption_count), 0) as redemptions,
-       coalesce(sum(reversal_count), 0) as reversals
-from generate_series(current_date - 29, current_date, interval '1 day') d (business_date)
-left join (select * from report.daily where business_date >= current_date - 29) r
-  using (business_date)
-group by business_date
+with s as (
+  select business_date, sum(redemption_count) as redemptions, sum(reversal_count) as reversals
+  from report.daily
+  where business_date >= current_date - 29
+  group by business_date)
+select d.day::date as business_date, coalesce(s.redemptions, 0) as redemptions,
+       coalesce(s.reversals, 0) as reversals
+from generate_series(
+  current_date - 29, greatest(current_date, (select max(business_date) from s)), interval '1 day') d (day)
+left join s on s.business_date = d.day
 order by business_date`;
+
+const rank = (column: "merchant" | "template"): string => `
+select tenant, ${column}, currency, sum(redemption_count) as redemptions, sum(reversal_count) as reversals,
+       sum(net_amount) as net
+from report.daily
+where business_date >= current_date - 6
+group by tenant, ${column}, currency
+order by redemptions desc, tenant, ${column}, currency
+limit 10`;
 
 export const overview: Page = {
   path: "/",
@@ -29,7 +29,12 @@ export const overview: Page = {
   isInMenu: true,
   refreshSeconds: 5,
   blocks: [
-    { title: "Redemptions and reversals per minute", as: "chart", sql: perMinute },
+    { title: "Waiting work and invariants", as: "facts", sql: "select * from report.measure_work()" },
+    {
+      title: "Redemptions and reversals per minute",
+      as: "chart",
+      sql: "select minute, redemptions, reversals from report.count_minutes(120)",
+    },
     { title: "Redemptions and reversals per business day", as: "chart", sql: perDay },
     {
       title: "Discounts of the last 30 business days",
@@ -38,17 +43,19 @@ export const overview: Page = {
 select tenant, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
        sum(reversal_amount) as reversed, sum(net_amount) as net
 from report.daily
-where business_date >= current_date - 30
+where business_date >= current_date - 29
 group by tenant, currency
 order by tenant, currency`,
     },
+    { title: "Top merchants of the last 7 business days", as: "table", sql: rank("merchant") },
+    { title: "Top templates of the last 7 business days", as: "table", sql: rank("template") },
     {
-      title: "Refusals of the last hour",
+      title: "Refusals of the last 15 minutes",
       as: "table",
       sql: `
 select tenant, operation, code, count(*) as refusals
 from report.request
-where recorded_at > now() - interval '1 hour' and code is not null
+where recorded_at > now() - interval '15 minutes' and code is not null
 group by tenant, operation, code
 order by refusals desc, tenant, operation, code
 limit 20`,
@@ -56,12 +63,25 @@ limit 20`,
     {
       title: "Webhooks",
       as: "table",
+      note:
+        "The 20 subscribers with the most parked and waiting deliveries, and the newest 200 attempts of each. " +
+        "How long calls take is in the metrics of serve.",
       sql: `
-select tenant, party, health, waiting, failing, parked, oldest_waiting_at, p95_ms_24h
-from report.webhook_health
-order by parked desc, waiting desc, tenant, party
+select tenant, party as subscriber, health, waiting, parked, attempts, failures, p50_ms, p99_ms
+from report.measure_webhooks(20)`,
+    },
+    {
+      title: "Batches being minted",
+      as: "table",
+      sql: `
+select created_at, tenant, batch, maker, minted_count, total_count,
+       round(100.0 * minted_count / total_count, 1) as percent
+from report.batch
+where status = 'PENDING' and recalled_at is null
+order by created_at
 limit 20`,
     },
+    { title: "Open business days", as: "table", sql: "select * from report.list_open_days() limit 20" },
     { title: "Work that is stuck", as: "table", sql: "select * from report.stuck_work limit 20" },
   ],
 };

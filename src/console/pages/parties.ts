@@ -18,18 +18,37 @@ export const parties: Page = {
   ],
 };
 
+// The balance now, less what came after each day: lines of closed days and entries of open days.
+const balances = (role: "distributor" | "maker"): string => `
+with s as (
+  select business_date, currency, sum(net_amount) as net
+  from report.daily_batch
+  where tenant = :tenant and ${role} = :party and business_date >= current_date - 28
+  group by business_date, currency)
+select d.day::date as business_date, b.currency,
+       b.balance - coalesce(sum(s.net) filter (where s.business_date > d.day), 0) as balance
+from report.${role}_balance b
+cross join generate_series(
+  current_date - 29, greatest(current_date, (select max(business_date) from s)), interval '1 day') d (day)
+left join s on s.currency = b.currency
+where b.tenant = :tenant and b.${role} = :party
+group by d.day, b.currency, b.balance
+order by business_date, b.currency`;
+
 export const party: Page = {
   path: "/parties/:tenant/:party",
   title: "Party",
   blocks: [
     { title: "Now", as: "facts", sql: "select * from report.party where tenant = :tenant and party = :party" },
+    { title: "Balance as distributor at the end of each business day", as: "chart", sql: balances("distributor") },
+    { title: "Balance as maker at the end of each business day", as: "chart", sql: balances("maker") },
     {
       title: "As distributor, in the last 30 business days",
       as: "table",
       sql: `
 select business_date as day, currency, sum(redemption_count) as redemptions,
        sum(reversal_count) as reversals, sum(net_amount) as net
-from report.daily
+from report.daily_batch
 where tenant = :tenant and distributor = :party and business_date >= current_date - 29
 group by business_date, currency
 order by day desc, currency`,

@@ -1,7 +1,18 @@
-import type { Page } from "../page.ts";
+import type { Block, Page } from "../page.ts";
 
 const columns = `recorded_at, tenant, caller, operation, http_status, code, request_id, idempotency_key,
        merchant, store, coupon, template`;
+
+export const withId: Block = {
+  title: "Requests with this request_id or idempotency-key",
+  as: "table",
+  sql: `
+select ${columns}
+from report.request where request_id = :id
+union all
+select ${columns}
+from report.request where idempotency_key = :id`,
+};
 
 // A lookup by ID, or a few minutes: a day may have millions.
 export const requests: Page = {
@@ -14,16 +25,7 @@ export const requests: Page = {
     { name: "code", label: "Code", where: "code = :code" },
   ],
   blocks: [
-    {
-      title: "With this ID",
-      as: "table",
-      sql: `
-select ${columns}
-from report.request where request_id = :id
-union all
-select ${columns}
-from report.request where idempotency_key = :id`,
-    },
+    withId,
     {
       title: "Refused in the last 15 minutes",
       as: "table",

@@ -1,4 +1,5 @@
 import type { Page } from "../page.ts";
+import { downloadFile, verifyFiles } from "./statement-files.ts";
 
 export const statements: Page = {
   path: "/statements",
@@ -41,7 +42,18 @@ order by currency`,
     {
       title: "Lines",
       as: "table",
-      sql: `select * from report.statement_line where ${ofDay} order by number limit 1000`,
+      sql: `
+select number, merchant, template, currency, redemption_count as redemptions, redemption_amount as redeemed,
+       reversal_count as reversals, reversal_amount as reversed, net_amount as net, tenant
+from report.statement_line
+where ${ofDay}
+order by number
+limit 1000`,
     },
   ],
+  files: {
+    "detail.csv": (parts, values) => downloadFile(parts, values, "detail"),
+    "summary.csv": (parts, values) => downloadFile(parts, values, "summary"),
+  },
+  actions: [{ name: "verify", label: "Verify the files", call: verifyFiles, isWithoutReason: true }],
 };

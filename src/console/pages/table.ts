@@ -3,12 +3,14 @@ import type { Page } from "../page.ts";
 import { audit } from "./audit.ts";
 import { batch, batches } from "./batches.ts";
 import { company } from "./company.ts";
-import { coupon } from "./coupon.ts";
+import { coupon, couponOfCompany } from "./coupon.ts";
 import { feed } from "./feed.ts";
+import { invariant, invariants } from "./invariants.ts";
 import { merchant, merchants } from "./merchants.ts";
 import { overview } from "./overview.ts";
 import { parties, party } from "./parties.ts";
 import { requests } from "./requests.ts";
+import { search } from "./search.ts";
 import { statement, statements } from "./statements.ts";
 import { webhook, webhooks } from "./webhooks.ts";
 
@@ -26,7 +28,10 @@ const staff: readonly Page[] = [
   webhooks,
   webhook,
   requests,
+  invariants,
+  invariant,
   audit,
+  search,
 ];
 
 /** Without a change: a company makes its changes by signed calls. */
@@ -34,7 +39,7 @@ const ofCompany = [
   company,
   batches,
   batch,
-  coupon,
+  couponOfCompany,
   feed,
   statements,
   statement,
@@ -45,6 +50,7 @@ const ofCompany = [
   webhooks,
   webhook,
   requests,
+  search,
 ].map(({ actions: _, ...page }): Page => page);
 
 export const pages = { staff, company: ofCompany };

@@ -9,10 +9,11 @@ export const webhooks: Page = {
     {
       title: "Subscribers",
       as: "table",
+      note: "Attempts, failures and times are those of the newest 200 attempts of each.",
       sql: `
-select tenant, party as subscriber, health, waiting, failing, parked, oldest_waiting_at, attempts_24h,
-       failures_24h, p95_ms_24h, last_error
-from report.webhook_health`,
+select tenant, party as subscriber, health, waiting, parked, attempts, failures, p50_ms, p99_ms,
+       last_attempt_at
+from report.measure_webhooks(1000)`,
     },
   ],
 };
@@ -51,6 +52,13 @@ where ${ofSubscriber}`,
       label: "Replay event",
       call: "admin.replay_event(:tenant, :event, :reason)",
       fields: { event: "Event, evt_…" },
+    },
+    {
+      name: "test",
+      label: "Send test event",
+      call: "admin.test_webhook(:tenant, :subscriber, :event_type)",
+      fields: { event_type: "Type, for example coupon.redeemed" },
+      isWithoutReason: true,
     },
     { name: "enable", label: "Enable", call: "admin.enable_webhook(:tenant, :subscriber, :reason)" },
     { name: "disable", label: "Disable", call: "admin.disable_webhook(:tenant, :subscriber, :reason)" },

@@ -1,6 +1,7 @@
--- The invariants that report.invariants unites. Each is a view of its name.
+-- The invariants that report.invariants unites, and what breaks each. Each is a view of its name.
 create or replace view rules.known_invariant as
-select distinct replace(v.relname, '_', ' ') as invariant
+select distinct replace(v.relname, '_', ' ') as invariant,
+       obj_description(v.oid, 'pg_class') as description
 from pg_depend d
 join pg_rewrite r on r.oid = d.objid and r.ev_class = 'report.invariants'::regclass
 join pg_class v

@@ -1,6 +1,3 @@
--- Closed business days after which a day is neither closed nor open. Days that do not exist in the
--- time zone are left out (Apia had no 2011-12-30), and distributors whose time zone the server does
--- not know.
 create or replace view rules.closed_days_follow_each_other as
 select 'closed days follow each other' as invariant, d.tenant_id,
        core.name_party(d.tenant_id, d.distributor_id) || ' '
@@ -18,3 +15,7 @@ where case
     then d.next_date <> (
       (d.business_date + 1)::timestamp at time zone d.time_zone at time zone d.time_zone)::date
 end;
+comment on view rules.closed_days_follow_each_other is
+  'Closed business days after which a day is neither closed nor open. Days that do not exist in '
+  'the time zone are left out (Apia had no 2011-12-30), and distributors whose time zone the '
+  'server does not know.';

@@ -1,5 +1,3 @@
--- Coupons whose redemption was reversed under a template that does not reissue them, and that are
--- not REDEEMED any more or were used again.
 create or replace view rules.consumed_coupon_stays_redeemed as
 select 'consumed coupon stays redeemed' as invariant, c.tenant_id,
        rules.format_id('cpn', c.coupon_id) as subject
@@ -16,3 +14,6 @@ where r.status = 'REVERSED'
       and o.coupon_id = r.coupon_id
       and o.redemption_id <> r.redemption_id
       and o.started_at >= r.redeemed_at));
+comment on view rules.consumed_coupon_stays_redeemed is
+  'Coupons whose redemption was reversed under a template that does not reissue them, and that '
+  'are not REDEEMED any more or were used again.';

@@ -1,5 +1,3 @@
--- LOCKED: the coupon has a live lock. REDEEMED: its redemption is completed, or reversed under a
--- template that does not reissue coupons. Any other status: it has no live redemption.
 create or replace view rules.coupon_status_matches_redemptions as
 select 'coupon status matches redemptions' as invariant, c.tenant_id,
        rules.format_id('cpn', c.coupon_id) as subject
@@ -19,3 +17,6 @@ where case c.status
       and t.after_reversal = 'consumed')
   else r.status is not null
 end;
+comment on view rules.coupon_status_matches_redemptions is
+  'LOCKED: the coupon has a live lock. REDEEMED: its redemption is completed, or reversed under '
+  'a template that does not reissue coupons. Any other status: it has no live redemption.';

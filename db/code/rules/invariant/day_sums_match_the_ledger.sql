@@ -1,5 +1,4 @@
--- Summed up days whose sums by store or by batch, which reports show, differ from their ledger
--- entries. Written from the definition, like rules.summary_matches_the_ledger.
+-- Written from the definition, like rules.summary_matches_the_ledger.
 create or replace view rules.day_sums_match_the_ledger as
 select 'day sums match the ledger' as invariant, d.tenant_id,
        core.name_party(d.tenant_id, d.distributor_id) || ' '
@@ -34,3 +33,6 @@ group by d.tenant_id, d.distributor_id, d.business_date, d.merchant_id, d.store,
 having sum(d.lines) <> 1
     or (sum(d.redemptions), sum(d.redeemed_minor), sum(d.reversals), sum(d.reversed_minor))
        is distinct from (0::bigint, 0::numeric, 0::bigint, 0::numeric);
+comment on view rules.day_sums_match_the_ledger is
+  'Summed up days whose sums by store or by batch, which reports show, differ from their ledger '
+  'entries.';

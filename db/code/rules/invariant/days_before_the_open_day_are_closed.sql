@@ -1,4 +1,3 @@
--- Business days with postings, before the open day, without a statement.
 create or replace view rules.days_before_the_open_day_are_closed as
 select 'days before the open day are closed' as invariant, b.tenant_id,
        core.name_party(b.tenant_id, b.party_id) || ' '
@@ -12,3 +11,5 @@ where p.business_date < b.open_on
       and s.distributor_id = p.distributor_id
       and s.business_date = p.business_date)
 group by b.tenant_id, b.party_id, p.business_date;
+comment on view rules.days_before_the_open_day_are_closed is
+  'Business days with postings, before the open day, without a statement.';

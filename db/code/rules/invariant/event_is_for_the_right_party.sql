@@ -1,5 +1,3 @@
--- Events that name the wrong party, or a coupon or batch that does not exist. A coupon event goes
--- to the distributor of the coupon's batch, a batch event to the maker or the distributor.
 create or replace view rules.event_is_for_the_right_party as
 select 'event is for the right party' as invariant, e.tenant_id,
        rules.format_id('evt', e.event_id) as subject
@@ -13,3 +11,7 @@ where (case
   when e.batch_id is not null then e.party_id in (b.maker_id, b.distributor_id)
   else e.party_id = b.distributor_id
 end) is not true;
+comment on view rules.event_is_for_the_right_party is
+  'Events that name the wrong party, or a coupon or batch that does not exist. A coupon event '
+  'goes to the distributor of the coupon''s batch, a batch event to the maker or the '
+  'distributor.';

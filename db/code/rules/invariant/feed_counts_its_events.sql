@@ -1,4 +1,3 @@
--- Feeds that have not assigned one position to each of their events.
 create or replace view rules.feed_counts_its_events as
 select 'feed counts its events' as invariant, f.tenant_id,
        core.name_party(f.tenant_id, f.party_id) as subject
@@ -10,3 +9,5 @@ left join (
   group by e.tenant_id, e.feed_party_id) e
   on e.tenant_id = f.tenant_id and e.feed_party_id = f.party_id
 where coalesce(e.events, 0) <> f.last_position - f.skipped_count;
+comment on view rules.feed_counts_its_events is
+  'Feeds that have not assigned one position to each of their events.';

@@ -1,4 +1,3 @@
--- Coupons that the expiry job has passed, but that are ISSUED without an extension.
 create or replace view rules.issued_coupon_will_expire as
 select 'issued coupon will expire' as invariant, c.tenant_id,
        rules.format_id('cpn', c.coupon_id) as subject
@@ -9,3 +8,5 @@ where b.expired_through > 0
   and c.number <= b.expired_through
   and c.status = 'ISSUED'
   and x.coupon_id is null;
+comment on view rules.issued_coupon_will_expire is
+  'Coupons that the expiry job has passed, but that are ISSUED without an extension.';

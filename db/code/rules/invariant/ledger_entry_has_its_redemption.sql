@@ -1,4 +1,3 @@
--- Ledger entries without a redemption, or with the wrong type, coupon or time.
 create or replace view rules.ledger_entry_has_its_redemption as
 select 'ledger entry has its redemption' as invariant, l.tenant_id,
        rules.format_id('led', l.entry_id) as subject
@@ -10,3 +9,5 @@ where r.redemption_id is null
    or (l.entry_type = 'REVERSAL') <> (v.reversal_id is not null)
    or l.coupon_id <> r.coupon_id
    or l.occurred_at is distinct from coalesce(v.reversed_at, r.redeemed_at);
+comment on view rules.ledger_entry_has_its_redemption is
+  'Ledger entries without a redemption, or with the wrong type, coupon or time.';

@@ -1,5 +1,3 @@
--- Redemptions and reversals that the sequencer has processed and that are not once in the list of
--- their merchant, and entries of a list that it should not have.
 create or replace view rules.merchant_lists_its_changes as
 select 'merchant lists its changes' as invariant, d.tenant_id, d.event_seq::text as subject
 from (
@@ -14,3 +12,6 @@ from (
   from core.merchant_page p) d
 group by d.tenant_id, d.merchant_id, d.event_seq
 having sum(d.expected) <> sum(d.listed);
+comment on view rules.merchant_lists_its_changes is
+  'Redemptions and reversals that the sequencer has processed and that are not once in the list '
+  'of their merchant, and entries of a list that it should not have.';

@@ -1,5 +1,3 @@
--- Pages of a merchant that do not begin after the page before. A restore skips positions, and so
--- does the reset of a sandbox.
 create or replace view rules.merchant_pages_follow_each_other as
 select 'merchant pages follow each other' as invariant, p.tenant_id,
        p.merchant_id || ' ' || p.first_position as subject
@@ -15,3 +13,6 @@ where p.first_position < p.next_position
    or p.recorded_through < p.recorded_before
    or p.first_position > coalesce(p.next_position, 1) and s.feed_base = 0
       and t.feed_base = 0;
+comment on view rules.merchant_pages_follow_each_other is
+  'Pages of a merchant that do not begin after the page before. A restore skips positions, and '
+  'so does the reset of a sandbox.';

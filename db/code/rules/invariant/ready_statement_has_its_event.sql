@@ -1,4 +1,3 @@
--- Statements that are ready without one event, or have an event without being ready.
 create or replace view rules.ready_statement_has_its_event as
 select 'ready statement has its event' as invariant, s.tenant_id,
        core.name_party(s.tenant_id, s.distributor_id) || ' '
@@ -13,3 +12,5 @@ left join (
      and e.party_id = s.distributor_id
      and e.business_date = s.business_date
 where coalesce(e.events, 0) <> (s.ready_at is not null)::int;
+comment on view rules.ready_statement_has_its_event is
+  'Statements that are ready without one event, or have an event without being ready.';

@@ -1,7 +1,6 @@
--- Recorded answers to lock, redeem, confirm or reverse whose redemption does not exist, or is not
--- redeemed or reversed as they say. Confirms and reversals name a redemption of an earlier request.
--- The ID is found by a pattern, because jsonb refuses some JSON, and a response that names nothing
--- is a violation and not an error.
+-- Confirms and reversals name a redemption of an earlier request. The ID is found by a pattern,
+-- because jsonb refuses some JSON, and a response that names nothing is a violation and not an
+-- error.
 create or replace view rules.recorded_redemption_exists as
 select 'recorded redemption exists' as invariant, q.tenant_id, q.request_id as subject
 from core.request q
@@ -19,3 +18,6 @@ where q.operation in ('lock', 'redeem', 'confirm', 'reverse')
         else r.caller_id = q.caller_id
              and r.lock_request_id = coalesce(q.first_request_id, q.request_id)
       end);
+comment on view rules.recorded_redemption_exists is
+  'Recorded answers to lock, redeem, confirm or reverse whose redemption does not exist, or is '
+  'not redeemed or reversed as they say.';

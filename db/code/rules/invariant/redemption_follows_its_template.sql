@@ -24,3 +24,6 @@ where r.currency <> t.currency
    or r.order_minor is null and (t.min_order_minor is not null or t.discount_type = 'percent')
    or r.discount_minor > most.minor
    or t.skus is null and r.discount_minor < most.minor;
+comment on view rules.redemption_follows_its_template is
+  'Redemptions whose currency, minimum order or discount is not that of their template. A '
+  'discount on SKUs is only compared with its limits.';

@@ -1,5 +1,3 @@
--- Redemptions whose ledger entries are missing, superfluous or wrong.
--- REDEEMED: one entry, of the discount. REVERSED: two entries that sum to zero. Otherwise: none.
 create or replace view rules.redemption_has_its_ledger_entries as
 select 'redemption has its ledger entries' as invariant, r.tenant_id,
        rules.format_id('red', r.redemption_id) as subject
@@ -19,3 +17,6 @@ where (coalesce(l.entries, 0), coalesce(l.total, 0)) is distinct from case r.sta
   end
    or l.currency <> r.currency
    or l.other_currency <> r.currency;
+comment on view rules.redemption_has_its_ledger_entries is
+  'Redemptions whose ledger entries are missing, superfluous or wrong. REDEEMED: one entry, of '
+  'the discount. REVERSED: two entries that sum to zero. Otherwise: none.';

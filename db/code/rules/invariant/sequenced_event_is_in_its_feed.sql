@@ -1,6 +1,5 @@
--- Events that the sequencer has processed but that are in no feed. This checks only feeds that are
--- complete from position 1; feed_counts_its_events also covers pruned feeds. It groups by number,
--- because a planner may run an anti join by comparing each event with all pages.
+-- This groups by number, because a planner may run an anti join by comparing each event with all
+-- pages.
 create or replace view rules.sequenced_event_is_in_its_feed as
 select 'sequenced event is in its feed' as invariant, d.tenant_id,
        rules.format_id('evt', (array_agg(d.event_id))[1]) as subject
@@ -21,3 +20,6 @@ having not bool_or(d.is_in_feed)
        select
        from core.feed f
        where f.tenant_id = d.tenant_id and f.party_id = d.feed_party_id));
+comment on view rules.sequenced_event_is_in_its_feed is
+  'Events that the sequencer has processed but that are in no feed. Only of feeds that are '
+  'complete from position 1; feed_counts_its_events also covers pruned feeds.';

@@ -1,5 +1,5 @@
--- Ledger entries that the sequencer has processed but not posted to a business day. This groups by
--- number, because a planner may run an anti join by comparing each entry with all pages.
+-- This groups by number, because a planner may run an anti join by comparing each entry with all
+-- pages.
 create or replace view rules.sequenced_ledger_entry_is_posted as
 select 'sequenced ledger entry is posted' as invariant, d.tenant_id,
        rules.format_id('led', (array_agg(d.entry_id))[1]) as subject
@@ -12,3 +12,5 @@ from (
   from core.posting_page p) d
 group by d.tenant_id, d.event_seq
 having not bool_or(d.is_posted);
+comment on view rules.sequenced_ledger_entry_is_posted is
+  'Ledger entries that the sequencer has processed but not posted to a business day.';

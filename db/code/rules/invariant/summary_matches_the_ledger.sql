@@ -1,6 +1,3 @@
--- Statements whose summary differs from their ledger entries. A summary has one line for each
--- merchant, template and currency with entries on its day. Its counts and sums are those of the
--- ledger entries that are posted to the day; a reversal counts for the merchant of its redemption.
 -- This is written from the definition and does not use the function that writes summaries, so it
 -- finds mistakes in that function.
 create or replace view rules.summary_matches_the_ledger as
@@ -34,3 +31,8 @@ group by d.tenant_id, d.distributor_id, d.business_date, d.merchant_id, d.templa
 having sum(d.lines) <> 1
     or (sum(d.redemptions), sum(d.redeemed_minor), sum(d.reversals), sum(d.reversed_minor))
        is distinct from (0::bigint, 0::numeric, 0::bigint, 0::numeric);
+comment on view rules.summary_matches_the_ledger is
+  'Statements whose summary differs from their ledger entries. A summary has one line for each '
+  'merchant, template and currency with entries on its day. Its counts and sums are those of '
+  'the ledger entries that are posted to the day; a reversal counts for the merchant of its '
+  'redemption.';
