@@ -16,6 +16,9 @@ export type DoorParts = {
   openPortal: (session: Session) => Database;
 };
 
+/** The same query of what a company may see. */
+export const toPortal = (text: string): string => text.replaceAll(/\b(report|console)\./g, "portal.");
+
 /** Of companies. Those that were used last stay open. */
 const mostConnections = 8;
 
@@ -34,7 +37,7 @@ export function createDoors({ pages, database, openPortal }: DoorParts) {
   const rows =
     (session: Session): Database["rows"] =>
     (text, params) =>
-      connectionOf(session).rows(text.replaceAll(/\b(report|console)\./g, "portal."), params);
+      connectionOf(session).rows(toPortal(text), params);
 
   const staff: Door = { pages: pages.staff, reader: database, isStaff: true };
   return {

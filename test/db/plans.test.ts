@@ -1,8 +1,13 @@
 // The number of rows that the service reads does not grow with its tables: neither on a connection that planned its
 // statements when the tables were empty, nor before they are analyzed. Times depend on the machine; these counts depend
 // on the plans only.
+import { hash } from "node:crypto";
 import t, { type Test } from "tap";
 import { verify } from "../../src/commands/statements.ts";
+import type { Address } from "../../src/config/database-address.ts";
+import { toPortal, type Reader } from "../../src/console/doors.ts";
+import { pages as declared } from "../../src/console/pages/table.ts";
+import { readRows } from "../../src/console/query.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { listStatements, moveToNoon } from "../support/business-days.ts";
@@ -450,6 +455,9 @@ t.test("Each question to the reports reads rows in proportion to what it is abou
       const most = 4 * open!.entries + 2 * open!.locks + 20;
       t.ok(read <= most, `${sql}: ${read} rows, at most ${most}`);
     }
+    // Pages show the same and less, to staff and to companies.
+    const most = (rows: number) => 12 * rows + 4 * open!.entries + 2 * open!.locks + 40;
+    if (hasStatistics) await countPages(t, { address, examples, large, most });
     // A plan does not show what a function reads.
     const reads = countReads(reader);
     for (const id of [examples["coupon"], examples["entry"]]) {
@@ -460,7 +468,65 @@ t.test("Each question to the reports reads rows in proportion to what it is abou
     for (const call of ["find_history", "find_positions", "find_deliveries"]) {
       const rows = await reads.rows(`select * from report.${call}($1)`, [examples["coupon"]]);
       const read = reads.takeRows()[`report.${call}`]!;
-      t.ok(read <= 40 * rows.length + 40, `${call}: ${rows.length} rows from ${read}`);
+      // Of each event, the next 200 attempts of the subscriber.
+      const ofEach = call === "find_deliveries" ? 240 : 40;
+      t.ok(read <= ofEach * rows.length + 40, `${call}: ${rows.length} rows from ${read}`);
     }
   }
 });
+
+type PageParts = {
+  address: Address;
+  examples: Record<string, string>;
+  /** The tables that grow with each movement. */
+  large: string[];
+  /** Of them, for a block that shows so many rows. */
+  most: (rows: number) => number;
+};
+
+/** Reads each block of each page as the console does, for staff and for a maker, a distributor and an operator. */
+async function countPages(t: Test, { address, examples, large, most }: PageParts): Promise<void> {
+  const dba = openAs(t, { address });
+  const [party, merchant] = ["pty_north", "mch_7"];
+  const business_date = examples["day"]!;
+  const values = {
+    ...examples,
+    ...{ tenant: "ten_big", batch: "bat_0", distributor: party, subscriber: party, party, merchant, business_date },
+    ...{ id: "req-777", invariant: "event is in one table" },
+  };
+  for (const company of [null, "pty_maker", party, "pty_shop"]) {
+    const reader = openAs(t, { address }, company === null ? "coupon_console" : "coupon_portal");
+    await reader.run("set random_page_cost = 1.1");
+    if (company !== null) {
+      await dba.run(`
+        with c as (
+          insert into core.credential (tenant_id, access_key, party_id, sealed_secret, secret_hash)
+          select p.tenant_id, 'ak_${company}', p.party_id, '\\x00', '\\x00'
+          from core.party p join core.tenant t using (tenant_id)
+          where t.external_id = 'ten_big' and p.external_id = '${company}'
+          returning tenant_id, credential_id)
+        insert into core.console_session (token_hash, name, signed_in_at, expires_at, tenant_id, credential_id)
+        select sha256('${company}'), '${company}', now(), now() + interval '1 hour', tenant_id, credential_id from c`);
+      await reader.run(`set coupon.session = '${hash("sha256", company)}'`);
+    }
+    let shown = 0;
+    const counted: Reader = {
+      async rows<Row>(text: string, params?: readonly unknown[]) {
+        await reader.run("begin");
+        const before = await readCounts(reader, large);
+        const rows = await reader.rows<Row>(company === null ? text : toPortal(text), params);
+        const read = (await readCounts(reader, large)).rows - before.rows;
+        await reader.run("commit");
+        shown += rows.length;
+        // Of requests by their time, a BRIN index reads a range of blocks.
+        const besides = text.includes("request\n") ? 1_000 : 0;
+        t.ok(read <= most(rows.length) + besides, `${company}: ${rows.length} rows from ${read}, ${text}`);
+        return rows;
+      },
+    };
+    for (const page of company === null ? declared.staff : declared.company)
+      for (const block of page.blocks)
+        await readRows(counted, { block, filters: [], values }, { cursor: null, limit: 50 });
+    t.ok(shown > 100, `${company}: ${shown} rows`);
+  }
+}

@@ -29,7 +29,7 @@ export function countReads(session: Session): Database & { takeRows(): Record<st
       const result = await session.rows<T>(text, params);
       const after = await readCounts(session);
       await session.run("commit");
-      const name = /(?:jobs|gate|admin|api|rules|report)\.\w+/.exec(text)![0];
+      const name = /(?:jobs|gate|admin|api|rules|report|console|portal)\.\w+/.exec(text)![0];
       rows[name] = (rows[name] ?? 0) + after.rows - before.rows;
       return result;
     },

@@ -39,7 +39,8 @@ export const merchant: Page = {
 select position, recorded_at, entry_type, redemption, coupon, template, store, terminal, order_id, order_amount,
        discount_amount, currency, page_key
 from console.merchant_change
-where merchant_id = console.find_merchant(:tenant, :merchant)`,
+where (tenant_id, merchant_id) = (
+  select k.tenant_id, k.merchant_id from console.find_merchant(:tenant, :merchant) k)`,
     },
     {
       title: "Refusals of the last 15 minutes",
