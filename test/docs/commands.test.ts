@@ -98,6 +98,7 @@ async function fill(service: DocsService, text: string): Promise<string> {
 const varying: readonly [RegExp, string][] = [
   [/\b([a-z]{3})_[0-9a-z]{26}\b/g, "$1_ID"],
   [/\bcur_[A-Za-z0-9_-]{11}/g, "cur_ID"],
+  [/http:\/\/127\.0\.0\.1:\d+\/sign-in\?link=lnk_ID\.[\w-]{43}/g, "LINK"],
   [/\bwhsec_[A-Za-z0-9+/=]+/g, "SECRET"],
   [/\bv1,[A-Za-z0-9+/=]{44}/g, "SIGNATURE"],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, "TIME"],

@@ -351,7 +351,8 @@ const faults: Fault[] = [
   { code: "NOT_A_SANDBOX", applies: ({ operation }) => operation === "close_day", add: () => {} },
   {
     code: "NOT_FOUND",
-    applies: ({ operation }) => !/^(pull_events|list_reconciliations|list_batches|close_day)$/.test(operation),
+    applies: ({ operation }) =>
+      !/^(pull_events|list_reconciliations|list_batches|close_day|open_portal)$/.test(operation),
     add: () => {},
   },
 ];

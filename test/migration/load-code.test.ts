@@ -12,7 +12,7 @@ import { fits } from "../support/fits.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const listNames = async (address: Address): Promise<string[]> => {
-  const schemas = "('rules', 'api', 'gate', 'jobs', 'admin', 'report', 'console')";
+  const schemas = "('rules', 'api', 'gate', 'jobs', 'admin', 'report', 'console', 'portal')";
   const rows = await asOwner<{ name: string }>(
     address,
     `select pronamespace::regnamespace || '.' || proname as name from pg_proc

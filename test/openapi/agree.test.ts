@@ -7,7 +7,7 @@ import { normalizeCode } from "../../src/crypto/coupon-code.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { sendBytes, type Client, type Reply } from "../support/client.ts";
 import { findUndescribed, pointerTo, readDescription } from "../support/described-answers.ts";
-import { bodies, code, emptyFeed, oneCode, startStub, type Stub } from "../support/stub.ts";
+import { bodies, code, rendered, oneCode, startStub, type Stub } from "../support/stub.ts";
 
 const variants: [Variant, "asA" | "asB"][] = [
   ["A", "asA"],
@@ -20,7 +20,7 @@ const isAccepted = ({ status }: Reply): boolean => status === 200 || status === 
 // A download's answer names a file, so here it does not exist.
 function answer(operation: string, request_id: string): Outcome {
   const outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
-  if (operation === "pull_events") return emptyFeed;
+  if (rendered[operation] !== undefined) return rendered[operation];
   if (operation === "export_codes") return oneCode;
   if (operation !== "get_reconciliation") return outcome;
   const body = { code: "NOT_FOUND", message: "-", request_id, details: { resource: "reconciliation" } };

@@ -35,7 +35,8 @@ async function record(): Promise<Examples> {
 export function maskRun(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value)
-      .replace(/\b(bat|cpn|red|rvs|evt|req)_[0-9a-z]{26}\b/g, "$1_x")
+      .replace(/\b(bat|cpn|red|rvs|evt|req|lnk)_[0-9a-z]{26}\b/g, "$1_x")
+      .replace(/\?link=lnk_x\.[\w-]{43}/g, "?link=x")
       .replace(/\bcur_[\w-]{11}/g, "cur_x")
       .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "time")
       .replace(/\b20\d\d-\d\d-\d\d\b/g, "date")

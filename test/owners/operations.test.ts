@@ -152,8 +152,8 @@ t.test("Variant B: who may not act for an owner gets a 404, or finds no lock", a
           const isDelegate = by === "shop" && key === owner.delegate;
           const isReader = name === "export_codes" && key === owner.distributor;
           const isAllowed = key === owner[by] || isReader || (isDelegate && !/confirm|cancel|get_request/.test(name));
-          // A list is that of its caller.
-          if (isAllowed || /^(pull_events|list_reconciliations|list_batches)$/.test(name)) continue;
+          // A list, and a portal, is that of its caller.
+          if (isAllowed || /^(pull_events|list_reconciliations|list_batches|open_portal)$/.test(name)) continue;
           const reply = await send(owner, name, `${name} by another`, {}, key);
           const findsNoLock = name === "cancel" || (name === "confirm" && isDelegate);
           const [status, code] = findsNoLock ? [409, "LOCK_NOT_FOUND"] : [404, "NOT_FOUND"];

@@ -61,6 +61,10 @@ noteCredentials({
   tenants: Object.entries(variants).map(([access_key, variant]) => ({ variant, credentials: [{ access_key }] })),
 });
 
+const link = `{"ok":true,"portal_link":"lnk_${"0".repeat(26)}","expires_at":"2026-01-31T12:00:00.000Z"}`;
+/** Answers that serve completes, by operation. */
+export const rendered: Record<string, Outcome> = { pull_events: emptyFeed, open_portal: { ...done, body: link } };
+
 /**
  * Remembers nonces; every other call succeeds. `overrides` replace members of the stub's gate. `list` has the master
  * key of this file among others.
@@ -119,7 +123,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
       if (refused !== null) return refused;
       calls.push(call);
       if (call.operation === "export_codes") return oneCode;
-      return call.operation === "pull_events" ? emptyFeed : done;
+      return rendered[call.operation] ?? done;
     },
     spendNonce: async (_, call) => spend(call),
     statementPage: async () => [],

@@ -233,7 +233,7 @@ const reset = ({ admin }: Scenario, tenant: string) =>
   ]);
 
 const stays = ["audit", "credential", "merchant", "merchant_delegate", "party", "store", "template"];
-stays.push("template_merchant", "tenant", "terminal", "webhook");
+stays.push("console_session", "portal_link", "template_merchant", "tenant", "terminal", "webhook");
 
 t.test("a reset empties its sandbox, touches no other tenant, and the sandbox works as before", async (t) => {
   const receiver = { url: "http://127.0.0.1:9/" };
