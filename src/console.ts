@@ -28,6 +28,7 @@ const role = "coupon_console";
 // However many pages are open, the tills keep the other connections and processors.
 const connections = { max: 4, statementTimeoutMs: 10_000, lockTimeoutMs: 2_000 };
 const mostClients = 200;
+const linkMs = 3_600_000;
 const times = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000 };
 
 /** `url`: of its port, which answers 503 until it serves. */
@@ -70,7 +71,7 @@ export async function openConsole(config: Config["console"], log: Logger): Promi
       const app = createApp({
         doors,
         openAs: (name) => connect(address, { role, name: `coupon console ${name}`, ...connections, max: 1 }),
-        sessions: createSessions({ database, keys, staff: config.tokens, link: token }),
+        sessions: createSessions({ database, keys, staff: config.tokens, link: { token, until: Date.now() + linkMs } }),
         keys,
         log,
         userHeader: config.userHeader,

@@ -3,7 +3,7 @@
 -- Then give each a password with \password, or let pg_hba.conf decide.
 create role coupon_serve login in role coupon_api connection limit 50;
 create role coupon_work  login in role coupon_worker connection limit 40;
-create role coupon_desk  login in role coupon_console connection limit 20;
+create role coupon_desk  login in role coupon_console, coupon_portal connection limit 20;
 create role coupon_dba   login in role coupon_admin, coupon_report;
 
 -- Reporting tools: the views of schema report, and nothing else.

@@ -31,6 +31,9 @@ function pathsOf(at, count) {
   });
 }
 
+// Of the axis at the left: as wide as its longest number.
+const widthOf = (_, texts) => Math.max(50, 20 + 8 * Math.max(...(texts ?? []).map((text) => text.length)));
+
 function draw(figure) {
   const table = figure.querySelector("table");
   if (table === null) return;
@@ -55,7 +58,13 @@ function draw(figure) {
   const counts = isOfCounts
     ? { incrs: [...Array(9).keys()].flatMap((zeros) => [1, 2, 5].map((n) => n * 10 ** zeros)) }
     : {};
-  const options = { width: figure.clientWidth, height: 220, series, axes: [timeAxis, { ...axis, ...counts }], tzDate };
+  const options = {
+    width: figure.clientWidth,
+    height: 220,
+    series,
+    axes: [timeAxis, { ...axis, ...counts, size: widthOf }],
+    tzDate,
+  };
   const last = data[0].at(-1);
   const first = Math.min(data[0][0], last - 13 * 86_400);
   // Whole days at both ends, so that no bar is cut.

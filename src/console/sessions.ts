@@ -17,8 +17,13 @@ const wrongTokens = { perSecond: 10 / 60, burst: 10 };
 export const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 const areEqual = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
 
-/** `link`: a token that is good once, for the link that a program prints. */
-export type SessionParts = { database: Database; keys: MasterKeys; staff: StaffTokens; link: string | null };
+/** `link`: a token that is good once, until a time in ms, for the link that a program prints. */
+export type SessionParts = {
+  database: Database;
+  keys: MasterKeys;
+  staff: StaffTokens;
+  link: { token: string; until: number } | null;
+};
 
 export function createSessions({ database, keys, staff, link }: SessionParts) {
   const wrong = createBuckets(wrongTokens);
@@ -42,7 +47,7 @@ export function createSessions({ database, keys, staff, link }: SessionParts) {
   async function signIn(token: string): Promise<Session | "later" | null> {
     const owner = [...staff].find(([, own]) => areEqual(own, token));
     if (owner !== undefined) return open(owner[0]);
-    if (unused !== null && areEqual(unused, token)) {
+    if (unused !== null && areEqual(unused.token, token) && Date.now() < unused.until) {
       unused = null;
       return open("link");
     }

@@ -1,6 +1,7 @@
 // The console over HTTP: who gets in, what the pages show, and what staff can change from them.
 import t from "tap";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
+import { createSessions } from "../../src/console/sessions.ts";
 import { pages } from "../../src/console/pages/table.ts";
 import { connect } from "../../src/database/connect.ts";
 import { moveToNoon } from "../support/business-days.ts";
@@ -46,6 +47,9 @@ t.test("A token, the printed link once, and the user of a trusted proxy sign in"
   t.match((await send(link.slice(url.length))).text, `value="${token}"`, "the link only fills the form");
   t.equal((await send("/sign-in", { form: { token } })).status, 303);
   t.equal((await send("/sign-in", { form: { token } })).status, 403, "once");
+  const late = { token, until: Date.now() };
+  const sessions = createSessions({ database: world.owner, keys: world.keys, staff: new Map(), link: late });
+  t.equal(await sessions.signIn(token), null, "within its hour");
   const proxied = await send("/batches", { headers: { [userHeader]: "otto@example.com" } });
   t.equal(proxied.status, 200);
   t.match(proxied.text, "Sign out otto@example.com");

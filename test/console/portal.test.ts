@@ -111,12 +111,12 @@ const foundBy = (company: Company): [string, boolean][] =>
 
 /** Movements of each company, of coupons that others have made and released, and a closed day of each. */
 async function makeMovements(): Promise<void> {
-  const batchOf = (company: Company, name: string) => world.makeBatch(callers[company], name, 5);
+  const batchOf = (company: Company, name: string, count: number) => world.makeBatch(callers[company], name, count);
   const [ofA, ofA2, ofB, ofOther] = [
-    await batchOf("ten_a", "tpl_fixed"),
-    await batchOf("ten_a2", "tpl_a2s"),
-    await batchOf("pty_maker", "tpl_b"),
-    await batchOf("pty_other", "tpl_other"),
+    await batchOf("ten_a", "tpl_fixed", 2),
+    await batchOf("ten_a2", "tpl_a2s", 2),
+    await batchOf("pty_maker", "tpl_b", 5),
+    await batchOf("pty_other", "tpl_other", 4),
   ];
   await world.makeBatch(callers.pty_maker, "tpl_b", 1, { isReleased: false });
   const store = { store: "S1", terminal: "T1" };
