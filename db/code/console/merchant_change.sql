@@ -1,6 +1,6 @@
 -- Redemptions and reversals of each merchant, in the order of list_redemptions. Fast: the keys of
--- console.find_merchant, ordered by page_key, position. Each entry is looked up by a lateral subquery
--- with a limit, so every plan begins at the pages of the merchant.
+-- console.find_merchant, ordered by page_key, position. A lateral subquery with a limit looks up
+-- each entry, so every plan begins at the pages of the merchant.
 create or replace view console.merchant_change as
 select t.external_id as tenant, m.external_id as merchant, c.position, l.entry_type, l.redemption,
        l.reversal, l.coupon, l.template, l.store, l.terminal, l.order_id, l.order_amount,

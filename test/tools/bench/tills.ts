@@ -1,5 +1,8 @@
 // tills: what tills at a fixed rate notice of other work. Rounds without and with that work alternate, and the p99 is
 // over all rounds.
+import { setTimeout as wait } from "node:timers/promises";
+import { createLog } from "../../../src/common/log.ts";
+import { openConsole } from "../../../src/console.ts";
 import { openSession } from "../../../src/database/connect.ts";
 import { newRequestId } from "../../support/request-id.ts";
 import { createClient } from "../../support/client.ts";
@@ -19,6 +22,7 @@ const works: Record<string, Work> = {
   "a batch is minted": { perSecond: 200, begin: mint },
   "coupons expire": { perSecond: 200, begin: expire },
   "a batch is recalled": { perSecond: 200, begin: recall },
+  "ten people look at the overview": { perSecond: 200, begin: look },
 };
 
 /** The size is how many seconds the load takes. */
@@ -108,6 +112,32 @@ async function recall(environment: Environment, _pool: Pool, seconds: number) {
   const { status } = await client.post("/v1/batches/recall", { request_id: newRequestId(), batch });
   if (status !== 200) throw new Error(`the recall was answered ${status}`);
   return follow(environment, batch, "recalled_through");
+}
+
+/** Each browser asks every 5 s, as the page does. The console runs here, not in the process of the tills. */
+async function look({ address, keys }: Environment) {
+  const token = "a".repeat(40);
+  const config = { host: "127.0.0.1", port: 0, url: null, tokens: new Map([["bench", token]]), userHeader: null };
+  const opened = (await openConsole(config, createLog("error")))!;
+  await opened.serve({ address, keys });
+  const signIn = { method: "POST", body: new URLSearchParams({ token }), redirect: "manual" } as const;
+  const cookie = (await fetch(`${opened.url}/sign-in`, signIn)).headers.get("set-cookie")!.split(";")[0]!;
+  const stopping = new AbortController();
+  const people = Array.from({ length: 10 }, async (_, number) => {
+    await wait(number * 500, null, stopping).catch(() => {});
+    while (!stopping.signal.aborted) {
+      const page = await fetch(`${opened.url}/`, { headers: { cookie } });
+      if (page.status !== 200) throw new Error(`the overview was answered ${page.status}`);
+      await page.text();
+      await wait(5_000, null, stopping).catch(() => {});
+    }
+  });
+  return async () => {
+    stopping.abort();
+    await Promise.all(people);
+    await opened.stop();
+    return undefined;
+  };
 }
 
 /** The returned function says how many coupons were handled in a second, and then waits for the others. */
