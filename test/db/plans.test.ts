@@ -491,8 +491,15 @@ async function countPages(t: Test, { address, examples, large, most }: PageParts
   const business_date = examples["day"]!;
   const values = {
     ...examples,
-    ...{ tenant: "ten_big", batch: "bat_0", distributor: party, subscriber: party, party, merchant, business_date },
-    ...{ id: "req-777", invariant: "event is in one table" },
+    tenant: "ten_big",
+    batch: "bat_0",
+    distributor: party,
+    subscriber: party,
+    party,
+    merchant,
+    business_date,
+    id: "req-777",
+    invariant: "event is in one table",
   };
   for (const company of [null, "pty_maker", party, "pty_shop"]) {
     const reader = openAs(t, { address }, company === null ? "coupon_console" : "coupon_portal");
