@@ -26,7 +26,7 @@ import { openPort } from "./server/open-port.ts";
 
 const role = "coupon_console";
 // However many pages are open, the tills keep the other connections and processors.
-const connections = { max: 4, statementTimeoutMs: 10_000, lockTimeoutMs: 2_000 };
+const connections = { max: 2, statementTimeoutMs: 10_000, lockTimeoutMs: 2_000 };
 const mostClients = 200;
 const linkMs = 3_600_000;
 const times = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000 };

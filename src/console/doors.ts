@@ -40,6 +40,7 @@ export function createDoors({ pages, database, openPortal }: DoorParts) {
       connectionOf(session).rows(toPortal(text), params);
 
   const staff: Door = { pages: pages.staff, reader: database, isStaff: true };
+
   return {
     of: (session: Session): Door =>
       session.isCompany ? { pages: pages.company, reader: { rows: rows(session) }, isStaff: false } : staff,

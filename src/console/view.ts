@@ -8,7 +8,7 @@ import { markup, type Markup } from "./markup.ts";
 import type { Doors } from "./doors.ts";
 import type { Page } from "./page.ts";
 import type { Outcome } from "./perform.ts";
-import { formatForPsql, readRows, rowsOfPage, type Asked, type Values } from "./query.ts";
+import { formatForPsql, readRows, rowsOfPage, type Asked, type Result, type Values } from "./query.ts";
 import { renderBlock, type Link } from "./render.ts";
 import type { Session } from "./sessions.ts";
 
@@ -21,6 +21,7 @@ type Parts = {
   log: Logger;
 };
 
+const sharedMs = 4_500;
 /** Of a block without pages. */
 const mostRows = 1_000;
 const policy =
@@ -40,13 +41,13 @@ export function createView({ doors, log, respond }: Parts): Show {
     const { pages, reader, isStaff } = doors.of(session);
     const link = createLink(pages);
     const at = Number(search.get("block") ?? 0);
-    const read = await Promise.all(
-      page.blocks.map((block, index) => {
-        const cursor = index === at ? search.get("cursor") : null;
-        const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
-        return readRows(reader, { block, filters, values }, { cursor, limit });
-      }),
-    );
+    // One after the other: a page takes one connection, and one processor, from the tills.
+    const read: Result[] = [];
+    for (const [index, block] of page.blocks.entries()) {
+      const cursor = index === at ? search.get("cursor") : null;
+      const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
+      read.push(await readRows(reader, { block, filters, values }, { cursor, limit }));
+    }
     const subject = read[0]!.rows[0];
     if (page.blocks[0]!.as === "facts" && subject === undefined) throw new HTTPError({ status: 404 });
     const sections = page.blocks.map((block, index) => {
@@ -62,6 +63,23 @@ export function createView({ doors, log, respond }: Parts): Show {
 ${renderActions(page, session, subject, outcome)}`;
   }
 
+  const kept = new Map<Page, { since: number; body: Promise<Markup> }>();
+
+  /** People of staff who keep the same page open share what it shows for some seconds. */
+  function shareBody(body: Body): Promise<Markup> {
+    const { refreshSeconds, actions } = body.page;
+    // A form would carry the token of one session.
+    const isPlain = actions === undefined && body.search.size === 0;
+    const isShared = refreshSeconds !== undefined && isPlain && doors.of(body.session).isStaff;
+    if (!isShared) return renderBody(body);
+    const last = kept.get(body.page);
+    if (last !== undefined && performance.now() - last.since < sharedMs) return last.body;
+    const made = { since: performance.now(), body: renderBody(body) };
+    kept.set(body.page, made);
+    made.body.catch(() => kept.delete(body.page));
+    return made.body;
+  }
+
   return async function show(event, page, session, outcome) {
     const address = readAddress(event, page);
     const { search, filters, values } = address;
@@ -73,7 +91,7 @@ ${renderActions(page, session, subject, outcome)}`;
       if (file !== undefined) return await file({ reader: doors.of(session).reader, log }, values);
       const block = page.blocks[Number(search.get("csv") ?? NaN)];
       if (block !== undefined) return await writeCsv(doors.of(session).reader, { block, filters, values }, headers);
-      const body = await renderBody({ ...address, page, session, outcome });
+      const body = await shareBody({ ...address, page, session, outcome });
       return respond((outcome?.error ?? null) === null ? 200 : 409, { title, session, body, ...more });
     } catch (error) {
       // What a filter holds cannot be read as the type that it is compared with.
