@@ -1,10 +1,12 @@
 // The console over HTTP: signing in and out, the search, the pages and their actions.
 import { assertBodySize, getCookie, getRouterParams, H3, HTTPError, HTTPResponse, setCookie, type H3Event } from "h3";
 import type { Logger } from "../common/log.ts";
-import { containsCode } from "../crypto/find-code.ts";
+import { createCodeFinder } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
+import { sqlState } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
 import { readAsset } from "./assets.ts";
+import { noteAuthenticated } from "../server/turns.ts";
 import type { Doors } from "./doors.ts";
 import { findTarget } from "./find.ts";
 import { renderLayout, renderSignIn } from "./layout.ts";
@@ -12,6 +14,7 @@ import { markup } from "./markup.ts";
 import type { Page } from "./page.ts";
 import { perform } from "./perform.ts";
 import type { Values } from "./query.ts";
+import { createSessionLimits } from "./session-limits.ts";
 import { isFormToken, type Session, type Sessions } from "./sessions.ts";
 import { createView, headers, type Respond } from "./view.ts";
 
@@ -28,6 +31,8 @@ export type AppParts = {
 
 const cookie = "coupon_console";
 const mostFormBytes = 16_384;
+/** Of all values of a request. */
+const mostCharacters = 4_000;
 
 export function createApp(parts: AppParts): H3 {
   const { doors, log } = parts;
@@ -40,10 +45,20 @@ export function createApp(parts: AppParts): H3 {
   const app = new H3({
     silent: true,
     onError(error) {
-      if (error.status >= 500) log.error({ err: error.cause ?? error }, "a page failed");
-      const titles: Record<number, string> = { 400: error.message, 403: "Refused", 404: "Not found" };
-      const title = titles[error.status] ?? "This did not work";
-      return respond(error.status, { title, session: null, body: markup`<p><a href="/">Overview</a></p>` });
+      // Characters that no text of the database can have.
+      const isBadText = sqlState(error.cause)?.startsWith("22") === true;
+      const status = isBadText ? 400 : error.status;
+      if (status >= 500 && status !== 503) log.error({ err: error.cause ?? error }, "a page failed");
+      const titles: Record<number, string> = {
+        400: isBadText ? "This is not understood" : error.message,
+        401: "The session has ended",
+        403: "Refused",
+        404: "Not found",
+        429: "Too many requests. Try again in a minute",
+        503: "Busy. Try again in a moment",
+      };
+      const title = titles[status] ?? "This did not work";
+      return respond(status, { title, session: null, body: markup`<p><a href="/">Overview</a></p>` });
     },
   });
   const access = createAccess(parts);
@@ -78,7 +93,10 @@ function createAccess({ sessions, userHeader }: AppParts) {
   async function readForm(event: H3Event, session: Session | null): Promise<Values> {
     assertBodySize(event, mostFormBytes);
     const site = event.req.headers.get("sec-fetch-site");
-    const form = Object.fromEntries(new URLSearchParams(await event.req.text()));
+    const text = await event.req.text().catch(() => {
+      throw new HTTPError({ status: 400 });
+    });
+    const form = Object.fromEntries(new URLSearchParams(text));
     const isOurs = session === null || isFormToken(session, form["form_token"] ?? "");
     if (!isOurs || (site !== null && site !== "same-origin")) throw new HTTPError({ status: 403 });
     return form;
@@ -112,26 +130,31 @@ function addSignIn(app: H3, { sessions }: AppParts, { keep, find, readForm }: Ac
 function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond: Respond): void {
   const { doors, log } = parts;
   const show = createView({ doors, log, respond });
+  const limits = createSessionLimits();
   /** Without a session, everything leads to the sign-in. */
   const signedIn = (handle: (event: H3Event, session: Session) => Promise<HTTPResponse>) => async (event: H3Event) => {
     const session = await find(event);
-    return session === null ? goTo("/sign-in") : handle(event, session);
+    if (session === null) return goTo("/sign-in");
+    const socket = event.runtime?.node?.req.socket;
+    if (socket !== undefined) noteAuthenticated(socket);
+    return limits.run(session.name, () => handle(event, session));
   };
 
   app.post(
     "/find",
     signedIn(async (event, session) => {
-      const target = await findTarget(
-        { ...parts, reader: doors.of(session).reader },
-        ((await readForm(event, session))["find"] ?? "").trim(),
-      );
+      const { find: text = "" } = await readForm(event, session);
+      limits.countSearch(session.name);
+      const target = await findTarget({ ...parts, reader: doors.of(session).reader }, text.slice(0, 200).trim());
       if (target !== null) return goTo(target);
       return respond(404, { title: "Nothing found", session, body: markup`<p>Nothing has this ID or code.</p>` });
     }),
   );
   /** In an address or a reason, a code would leave a trace. */
   function refuseCodes(values: Values): void {
-    if (Object.values(values).some((value) => containsCode(parts.keys, value)))
+    const texts = Object.values(values);
+    if (texts.join("").length > mostCharacters) throw new HTTPError({ status: 400, message: "This is too long" });
+    if (texts.some(createCodeFinder(parts.keys)))
       throw new HTTPError({ status: 400, message: "A code belongs in the search only" });
   }
 

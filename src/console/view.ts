@@ -34,6 +34,9 @@ export const headers = {
   "cache-control": "no-store",
 };
 
+/** A page about something shows it first. Without it, nothing else is read, whoever else has it. */
+const isAboutNothing = ({ blocks }: Page, { rows }: Result): boolean => blocks[0]!.as === "facts" && rows.length === 0;
+
 export function createView({ doors, log, respond }: Parts): Show {
   type Body = Address & { page: Page; session: Session; outcome: Outcome | null };
 
@@ -46,10 +49,11 @@ export function createView({ doors, log, respond }: Parts): Show {
     for (const [index, block] of page.blocks.entries()) {
       const cursor = index === at ? search.get("cursor") : null;
       const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
+      if (index === 1 && isAboutNothing(page, read[0]!)) break;
       read.push(await readRows(reader, { block, filters, values }, { cursor, limit }));
     }
     const subject = read[0]!.rows[0];
-    if (page.blocks[0]!.as === "facts" && subject === undefined) throw new HTTPError({ status: 404 });
+    if (isAboutNothing(page, read[0]!)) throw new HTTPError({ status: 404 });
     const sections = page.blocks.map((block, index) => {
       const { rows, next } = read[index]!;
       const psql = isStaff ? formatForPsql({ block, filters, values }) : null;
@@ -87,7 +91,9 @@ ${renderActions(page, session, subject, outcome)}`;
     const title = subject === undefined ? page.title : `${page.title} ${subject}`;
     const more = page.refreshSeconds === undefined ? {} : { refreshSeconds: page.refreshSeconds };
     try {
-      const file = page.files?.[search.get("file") ?? ""];
+      const name = search.get("file");
+      if (name !== null && !Object.hasOwn(page.files ?? {}, name)) throw new HTTPError({ status: 404 });
+      const file = page.files?.[name ?? ""];
       if (file !== undefined) return await file({ reader: doors.of(session).reader, log }, values);
       const block = page.blocks[Number(search.get("csv") ?? NaN)];
       if (block !== undefined) return await writeCsv(doors.of(session).reader, { block, filters, values }, headers);

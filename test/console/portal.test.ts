@@ -83,6 +83,13 @@ function maySee(view: string, row: Row, company: Company, all: Rows): boolean {
   return company.startsWith("ten_") ? (mayA[view]?.(row) ?? true) : mayB[view]!(row, company, all);
 }
 
+/** Whose lock or redemption is live, only those see who act for the merchant. */
+function hideLive(row: Row, company: Company): Row {
+  const isOwn = company.startsWith("ten_") || liveAt.get(row["coupon"])?.some((name) => acts(company, name)) === true;
+  return isOwn ? row : { ...row, live_redemption: null, live_redemption_key: null, lock_expires_at: null };
+}
+const liveAt = new Map<string, string[]>();
+
 /** Who reads all rows: that of merchants is for the console only. */
 const placeOf = (view: string): string => `${view === "merchant_change" ? "console" : "report"}.${view}`;
 
@@ -102,12 +109,13 @@ async function readAs(token: string | null, schema: "portal" | "all"): Promise<R
   return all;
 }
 
-/** The codes that companies have redeemed. Whoever redeemed one finds it. */
-const redeemedBy: [Company, string][] = [];
-const foundBy = (company: Company): [string, boolean][] =>
-  redeemedBy
-    .filter(([by]) => by === company || tenantOf(by) !== tenantOf(company))
-    .map(([by, code]) => [code, by === company]);
+/** Coupons that companies have redeemed. Whoever may see one finds it by its code. */
+const redeemedBy: { code: string; id: string }[] = [];
+const foundBy = (company: Company, all: Rows): [string, boolean][] =>
+  redeemedBy.map(({ code, id }) => [
+    code,
+    all["coupon"]!.some((row) => row["coupon"] === id && maySee("coupon", row, company, all)),
+  ]);
 
 /** Movements of each company, of coupons that others have made and released, and a closed day of each. */
 async function makeMovements(): Promise<void> {
@@ -131,7 +139,7 @@ async function makeMovements(): Promise<void> {
   const move = async () => {
     for (const [company, { coupons }, more] of redeemed) {
       const coupon = coupons.shift();
-      redeemedBy.push([company, coupon.code]);
+      redeemedBy.push(coupon);
       await callers[company].ok.redeem(coupon, { ...more, order_id: `<i>of ${company}</i>` });
       t.equal((await callers[company].redeem(coupon, more)).status, 409);
     }
@@ -166,9 +174,12 @@ t.test("A company sees the rows that the rules give it, and no others", async (t
     const { cookie } = await enter(company);
     const all = await readAs(null, "all");
     const seen = await readAs(tokenOf(cookie), "portal");
+    for (const row of all["redemption"]!) if (row["ended_at"] === null) liveAt.set(row["coupon"], [row["merchant"]]);
     for (const view of views) {
       const texts = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
-      const expected = all[view]!.filter((row) => maySee(view, row, company, all));
+      const expected = all[view]!.filter((row) => maySee(view, row, company, all)).map((row) =>
+        view === "coupon" ? hideLive(row, company) : row,
+      );
       t.strictSame(texts(seen[view]!), texts(expected), `${company}: ${view}`);
       if (expected.length > 0) counts.set(view, (counts.get(view) ?? 0) + 1);
     }
@@ -286,11 +297,72 @@ t.test("Each page of each company shows its own things only, and changes nothing
     t.equal((await get("/audit")).status, 404);
     for (const batch of own("batch"))
       t.equal((await post(`/batches/${batch["batch"]}?action=suspend`, { reason: "by a company" })).status, 404);
-    for (const [code, isFound] of foundBy(company)) {
+    for (const [code, isFound] of foundBy(company, all)) {
       const { location } = await post("/find", { find: code });
       t.equal(location !== null, isFound, `${company} finds a coupon by its code`);
     }
   }
   const audited = await world.owner.rows("select from core.audit where action = 'suspend_batch'");
   t.equal(audited.length, 0);
+});
+
+t.test("A session that ends within a statement sees nothing more, and a CSV is cut", async (t) => {
+  const { cookie, get } = await enter("pty_shop");
+  const token = /coupon_console=([\w-]+)/.exec(cookie)![1]!;
+  const settings = { "coupon.session": hash("sha256", token) };
+  const reader = connect(world.address, { role: "coupon_portal", name: "coupon test", max: 1, settings });
+  t.teardown(() => reader.end());
+  const setEnd = (end: string) =>
+    world.owner.rows(
+      `update core.console_session set signed_in_at = now(), expires_at = ${end} where token_hash = sha256($1::bytea)`,
+      [token],
+    );
+  // The sleep is between the two questions who is signed in.
+  await setEnd("clock_timestamp() + interval '400 milliseconds'");
+  const parties = await reader.rows<{ party: string | null }>(
+    `select portal.find_tenant() as tenant, pg_sleep(0.6), portal.find_party() as party`,
+  );
+  t.match(parties, [{ tenant: "ten_b", party: "pty_shop" }], "a statement has one moment");
+  const [after] = await reader.rows<{ party: string | null }>("select portal.find_party() as party");
+  t.equal(after!.party, null);
+  t.equal((await get("/parties")).location, "/sign-in");
+});
+
+t.test("Many sessions at once share few connections, and each is answered", async (t) => {
+  const browsers: Awaited<ReturnType<typeof enter>>[] = [];
+  for (let round = 0; round < 8; round += 1)
+    for (const company of ["pty_maker", "pty_dist", "ten_a"] as const) browsers.push(await enter(company));
+  let most = 0;
+  let isOver = false;
+  const count = async () => {
+    while (!isOver) {
+      const [row] = await world.owner.rows<{ count: number }>(
+        "select count(*)::int as count from pg_stat_activity where application_name = 'coupon portal'",
+      );
+      most = Math.max(most, row!.count);
+    }
+  };
+  const counting = count();
+  const answers = await Promise.all(browsers.map(({ get }) => get("/batches")));
+  isOver = true;
+  await counting;
+  t.ok(most > 1 && most <= 9, `${most} connections: 8, and one whose end the server has not noticed`);
+  const statuses = new Set(answers.map(({ status }) => status));
+  t.ok(
+    [...statuses].every((status) => status === 200 || status === 429),
+    [...statuses].join(),
+  );
+  t.ok(answers.filter(({ status }) => status === 200).length >= 10);
+});
+
+t.test("What is asked for is bounded, and only what exists is found", async (t) => {
+  const { get, post } = await enter("pty_other");
+  for (const name of ["constructor", "__proto__", "toString"])
+    t.equal((await get(`/statements/ten_b/pty_other/2020-01-01?file=${name}`)).status, 404, name);
+  t.equal((await get(`/search?id=${"1".repeat(5_000)}`)).status, 400);
+  t.equal((await post("/find", { find: "\0" })).status, 400);
+  t.notOk(log.some((line) => line["msg"] === "a page failed"));
+  const statuses = [];
+  for (let search = 0; search < 40; search += 1) statuses.push((await post("/find", { find: "nothing" })).status);
+  t.ok(statuses.filter((status) => status === 404).length <= 30 && statuses.at(-1) === 429);
 });

@@ -3,5 +3,5 @@ create or replace view portal.daily_batch as
 select d.*
 from report.daily_batch d
 where d.tenant = (select portal.find_tenant())
-  and ((select portal.find_party()) is null
+  and ((select portal.find_party()) = '*'
        or (select portal.find_party()) in (d.maker, d.distributor));

@@ -3,6 +3,6 @@ create or replace view portal.daily_store as
 select d.*
 from report.daily_store d
 where d.tenant = (select portal.find_tenant())
-  and ((select portal.find_party()) is null
+  and ((select portal.find_party()) = '*'
        or d.distributor = (select portal.find_party())
        or d.merchant = any (array(select m.merchant from portal.merchant m)));

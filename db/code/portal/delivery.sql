@@ -3,4 +3,4 @@ create or replace view portal.delivery as
 select d.*
 from report.delivery d
 where d.tenant = (select portal.find_tenant())
-  and ((select portal.find_party()) is null or d.party = (select portal.find_party()));
+  and ((select portal.find_party()) = '*' or d.party = (select portal.find_party()));

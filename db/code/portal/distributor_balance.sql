@@ -3,4 +3,4 @@ create or replace view portal.distributor_balance as
 select b.*
 from report.distributor_balance b
 where b.tenant = (select portal.find_tenant())
-  and ((select portal.find_party()) is null or b.distributor = (select portal.find_party()));
+  and ((select portal.find_party()) = '*' or b.distributor = (select portal.find_party()));

@@ -8,6 +8,6 @@ begin atomic
   from core.console_session s
   join core.credential c on c.tenant_id = s.tenant_id and c.credential_id = s.credential_id
   where s.token_hash = decode(current_setting('coupon.session', true), 'hex')
-    and s.expires_at > clock_timestamp()
+    and s.expires_at > statement_timestamp()
     and c.revoked_at is null;
 end;

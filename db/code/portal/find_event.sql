@@ -6,5 +6,5 @@ begin atomic
   select f.*
   from report.find_event(p_id) f
   where f.tenant = (select portal.find_tenant())
-    and ((select portal.find_party()) is null or f.party = (select portal.find_party()));
+    and ((select portal.find_party()) = '*' or f.party = (select portal.find_party()));
 end;

@@ -6,6 +6,6 @@ begin atomic
   select f.*
   from report.find_redemption(p_id) f
   where f.tenant = (select portal.find_tenant())
-    and ((select portal.find_party()) is null
+    and ((select portal.find_party()) = '*'
          or f.merchant = any (array(select m.merchant from portal.merchant m)));
 end;

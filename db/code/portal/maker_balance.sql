@@ -3,4 +3,4 @@ create or replace view portal.maker_balance as
 select b.*
 from report.maker_balance b
 where b.tenant = (select portal.find_tenant())
-  and ((select portal.find_party()) is null or b.maker = (select portal.find_party()));
+  and ((select portal.find_party()) = '*' or b.maker = (select portal.find_party()));

@@ -3,6 +3,6 @@ create or replace view portal.merchant as
 select m.*
 from report.merchant m
 where m.tenant = (select portal.find_tenant())
-  and ((select portal.find_party()) is null
+  and ((select portal.find_party()) = '*'
        or m.party = (select portal.find_party())
        or (select portal.find_party()) = any (m.delegates));

@@ -3,4 +3,4 @@ create or replace view portal.party as
 select p.*
 from report.party p
 where p.tenant = (select portal.find_tenant())
-  and ((select portal.find_party()) is null or p.party = (select portal.find_party()));
+  and ((select portal.find_party()) = '*' or p.party = (select portal.find_party()));

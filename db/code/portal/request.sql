@@ -3,4 +3,4 @@ create or replace view portal.request as
 select r.*
 from report.request r
 where r.tenant = (select portal.find_tenant())
-  and r.caller is not distinct from (select portal.find_party());
+  and coalesce(r.caller, '*') = (select portal.find_party());

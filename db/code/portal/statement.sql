@@ -3,5 +3,5 @@ create or replace view portal.statement as
 select s.*
 from report.statement s
 where s.tenant = (select portal.find_tenant())
-  and ((select portal.find_party()) is null or s.distributor = (select portal.find_party()))
+  and ((select portal.find_party()) = '*' or s.distributor = (select portal.find_party()))
   and s.ready_at is not null;

@@ -16,7 +16,7 @@ select started_at, tenant, coupon, redemption, status, merchant, store, terminal
 from report.redemption
 where order_id = :id
 order by started_at desc
-limit 1000`,
+limit 100`,
     },
     withId,
   ],
