@@ -484,7 +484,7 @@ type PageParts = {
   most: (rows: number) => number;
 };
 
-/** Reads each block of each page as the console does, for staff and for a maker, a distributor and an operator. */
+/** Reads each block of each page as the console does, for staff, a distributor and an operator of merchants. */
 async function countPages(t: Test, { address, examples, large, most }: PageParts): Promise<void> {
   const dba = openAs(t, { address });
   const [party, merchant] = ["pty_north", "mch_7"];
@@ -501,7 +501,7 @@ async function countPages(t: Test, { address, examples, large, most }: PageParts
     id: "req-777",
     invariant: "event is in one table",
   };
-  for (const company of [null, "pty_maker", party, "pty_shop"]) {
+  for (const company of [null, party, "pty_shop"]) {
     const reader = openAs(t, { address }, company === null ? "coupon_console" : "coupon_portal");
     await reader.run("set random_page_cost = 1.1");
     if (company !== null) {
