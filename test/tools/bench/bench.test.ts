@@ -17,10 +17,14 @@ import { startHandWritten } from "./redemptions.ts";
 
 t.test("the benches of redemptions and tills complete and measure something", async (t) => {
   const { server } = readRun();
-  const { stdout } = await promisify(execFile)(process.execPath, ["test/tools/bench/run.ts", "redemptions", "tills", "--small"], {
-    cwd: root,
-    env: { ...process.env, BENCH_DATABASE_URL: formatUrl(server) },
-  });
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["test/tools/bench/run.ts", "redemptions", "tills", "--small"],
+    {
+      cwd: root,
+      env: { ...process.env, BENCH_DATABASE_URL: formatUrl(server) },
+    },
+  );
   t.comment(stdout);
   const titles = [...stdout.matchAll(/^(\w+) \(.*\)$/gm)].map(([, name]) => name);
   t.strictSame(titles, ["redemptions", "tills"]);
