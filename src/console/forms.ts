@@ -1,9 +1,8 @@
 // The forms of a page: its filters, what is below a block, and the actions of staff.
 import { hiddenToken } from "./layout.ts";
 import { markup, type Markup } from "./markup.ts";
-import type { Filter, Page } from "./page.ts";
-import type { Outcome } from "./perform.ts";
-import type { Row, Values } from "./query.ts";
+import type { Filter, Outcome, Page, Values } from "./page.ts";
+import type { Row } from "./query.ts";
 import type { Session } from "./sessions.ts";
 
 export function renderFilters(filters: readonly Filter[], values: Values): Markup | null {

@@ -1,10 +1,8 @@
 // A change from a page: a function of schema admin, which audits it under the name of the connection.
 import { sqlState } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
-import type { Action, Outcome } from "./page.ts";
-import { bind, type Values } from "./query.ts";
-
-export type { Outcome };
+import type { Action, Outcome, Values } from "./page.ts";
+import { bind } from "./query.ts";
 
 /** Of a statement, or of its wait for a lock. */
 export const isTimeout = (error: unknown): boolean => ["57014", "55P03"].includes(sqlState(error) ?? "");

@@ -3,7 +3,6 @@
 import type { Reader } from "./doors.ts";
 import type { Block, Filter, Values } from "./page.ts";
 
-export type { Values };
 /** A number keeps the digits that PostgreSQL wrote. null: the column is null. */
 export type Cell = { text: string; isNumber: boolean } | null;
 export type Row = Readonly<Record<string, Cell>>;

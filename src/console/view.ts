@@ -6,9 +6,8 @@ import { writeCsv } from "./csv.ts";
 import { renderActions, renderFilters, renderTools } from "./forms.ts";
 import { markup, type Markup } from "./markup.ts";
 import type { Doors } from "./doors.ts";
-import type { Page } from "./page.ts";
-import type { Outcome } from "./perform.ts";
-import { formatForPsql, readRows, rowsOfPage, type Asked, type Result, type Values } from "./query.ts";
+import type { Outcome, Page, Values } from "./page.ts";
+import { formatForPsql, readRows, rowsOfPage, type Asked, type Result } from "./query.ts";
 import { renderBlock, type Link } from "./render.ts";
 import type { Session } from "./sessions.ts";
 
@@ -34,9 +33,6 @@ export const headers = {
   "cache-control": "no-store",
 };
 
-/** A page about something shows it first. Without it, nothing else is read, whoever else has it. */
-const isAboutNothing = ({ blocks }: Page, { rows }: Result): boolean => blocks[0]!.as === "facts" && rows.length === 0;
-
 export function createView({ doors, log, respond }: Parts): Show {
   type Body = Address & { page: Page; session: Session; outcome: Outcome | null };
 
@@ -49,11 +45,12 @@ export function createView({ doors, log, respond }: Parts): Show {
     for (const [index, block] of page.blocks.entries()) {
       const cursor = index === at ? search.get("cursor") : null;
       const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
-      if (index === 1 && isAboutNothing(page, read[0]!)) break;
-      read.push(await readRows(reader, { block, filters, values }, { cursor, limit }));
+      const result = await readRows(reader, { block, filters, values }, { cursor, limit });
+      // What a page is about comes first. Without it, nothing else is read, whoever else has it.
+      if (index === 0 && block.as === "facts" && result.rows.length === 0) throw new HTTPError({ status: 404 });
+      read.push(result);
     }
     const subject = read[0]!.rows[0];
-    if (isAboutNothing(page, read[0]!)) throw new HTTPError({ status: 404 });
     const sections = page.blocks.map((block, index) => {
       const { rows, next } = read[index]!;
       const psql = isStaff ? formatForPsql({ block, filters, values }) : null;

@@ -42,7 +42,7 @@ where b.batch = :batch`,
     {
       title: "Redemptions and reversals per business day",
       as: "chart",
-      sql: perDay("report.daily_batch", "batch = :batch", "(select min(business_date) from s)"),
+      sql: perDay("report.daily_batch", "batch = :batch", { from: "(select min(business_date) from s)" }),
     },
   ],
   actions: [

@@ -1,6 +1,6 @@
-import { isTimeout, type Outcome } from "../perform.ts";
 import type { Database } from "../../database/types.ts";
-import type { Page } from "../page.ts";
+import type { Outcome, Page } from "../page.ts";
+import { isTimeout } from "../perform.ts";
 
 // A check reads whole tables. What is left out is due first the next time.
 const checkAllWithinMs = 60_000;

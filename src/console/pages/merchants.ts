@@ -21,6 +21,15 @@ export const merchants: Page = {
 
 const ofMerchant = "tenant = :tenant and merchant = :merchant";
 
+const sumBy = (column: "store" | "template", view: string): string => `
+select ${column}, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
+       sum(reversal_count) as reversals, sum(net_amount) as net
+from ${view}
+where ${ofMerchant} and business_date >= current_date - 29
+group by ${column}, currency
+order by redemptions desc, ${column}, currency
+limit 1000`;
+
 export const merchant: Page = {
   path: "/merchants/:tenant/:merchant",
   title: "Merchant",
@@ -56,26 +65,12 @@ limit 100`,
     {
       title: "By store, in the last 30 business days",
       as: "table",
-      sql: `
-select store, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(net_amount) as net
-from report.daily_store
-where ${ofMerchant} and business_date >= current_date - 29
-group by store, currency
-order by redemptions desc, store, currency
-limit 1000`,
+      sql: sumBy("store", "report.daily_store"),
     },
     {
       title: "By template, in the last 30 business days",
       as: "table",
-      sql: `
-select template, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(net_amount) as net
-from report.daily
-where ${ofMerchant} and business_date >= current_date - 29
-group by template, currency
-order by redemptions desc, template, currency
-limit 1000`,
+      sql: sumBy("template", "report.daily"),
     },
   ],
 };

@@ -1,18 +1,5 @@
 import type { Page } from "../page.ts";
-
-// East of UTC, the newest business day begins before the date of the server.
-const perDay = `
-with s as (
-  select business_date, sum(redemption_count) as redemptions, sum(reversal_count) as reversals
-  from report.daily_batch
-  where business_date >= current_date - 29
-  group by business_date)
-select d.day::date as business_date, coalesce(s.redemptions, 0) as redemptions,
-       coalesce(s.reversals, 0) as reversals
-from generate_series(
-  current_date - 29, greatest(current_date, (select max(business_date) from s)), interval '1 day') d (day)
-left join s on s.business_date = d.day
-order by business_date`;
+import { perDay } from "./per-day.ts";
 
 // Lines by batch are far fewer than those by merchant and template.
 const rank = (column: "merchant" | "template", view: string): string => `
@@ -36,7 +23,11 @@ export const overview: Page = {
       as: "chart",
       sql: "select minute, redemptions, reversals from report.count_minutes(120)",
     },
-    { title: "Redemptions and reversals per business day", as: "chart", sql: perDay },
+    {
+      title: "Redemptions and reversals per business day",
+      as: "chart",
+      sql: perDay("report.daily_batch", "business_date >= current_date - 29", { isAlways: true }),
+    },
     {
       title: "Discounts of the last 30 business days",
       as: "table",

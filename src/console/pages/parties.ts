@@ -35,6 +35,12 @@ where b.tenant = :tenant and b.${role} = :party
 group by d.day, b.currency, b.balance
 order by business_date, b.currency`;
 
+const balance = (role: "distributor" | "maker"): string => `
+select currency, redemption_count, redemption_amount, reversal_count, reversal_amount, balance
+from report.${role}_balance
+where tenant = :tenant and ${role} = :party
+order by currency`;
+
 export const party: Page = {
   path: "/parties/:tenant/:party",
   title: "Party",
@@ -53,23 +59,7 @@ where tenant = :tenant and distributor = :party and business_date >= current_dat
 group by business_date, currency
 order by day desc, currency`,
     },
-    {
-      title: "Balance as distributor",
-      as: "table",
-      sql: `
-select currency, redemption_count, redemption_amount, reversal_count, reversal_amount, balance
-from report.distributor_balance
-where tenant = :tenant and distributor = :party
-order by currency`,
-    },
-    {
-      title: "Balance as maker",
-      as: "table",
-      sql: `
-select currency, redemption_count, redemption_amount, reversal_count, reversal_amount, balance
-from report.maker_balance
-where tenant = :tenant and maker = :party
-order by currency`,
-    },
+    { title: "Balance as distributor", as: "table", sql: balance("distributor") },
+    { title: "Balance as maker", as: "table", sql: balance("maker") },
   ],
 };

@@ -3,9 +3,7 @@ import { HTTPError, HTTPResponse } from "h3";
 import type { Database } from "../../database/types.ts";
 import { measureFile, type Kind, type Line } from "../../formats/statement-csv.ts";
 import { openDownload } from "../../http/download.ts";
-import type { FileParts } from "../page.ts";
-import type { Outcome } from "../perform.ts";
-import type { Values } from "../query.ts";
+import type { FileParts, Outcome, Values } from "../page.ts";
 import { headers } from "../view.ts";
 
 const firstPageWithinMs = 5_000;

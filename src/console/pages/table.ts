@@ -14,43 +14,13 @@ import { search } from "./search.ts";
 import { statement, statements } from "./statements.ts";
 import { webhook, webhooks } from "./webhooks.ts";
 
-const staff: readonly Page[] = [
-  overview,
-  batches,
-  batch,
-  coupon,
-  statements,
-  statement,
-  merchants,
-  merchant,
-  parties,
-  party,
-  webhooks,
-  webhook,
-  requests,
-  invariants,
-  invariant,
-  audit,
-  search,
-];
+const ofBoth = [statements, statement, merchants, merchant, parties, party, webhooks, webhook, requests];
+
+const staff: readonly Page[] = [overview, batches, batch, coupon, ...ofBoth, invariants, invariant, audit, search];
 
 /** Without a change: a company makes its changes by signed calls. */
-const ofCompany = [
-  company,
-  batches,
-  batch,
-  couponOfCompany,
-  feed,
-  statements,
-  statement,
-  merchants,
-  merchant,
-  parties,
-  party,
-  webhooks,
-  webhook,
-  requests,
-  search,
-].map(({ actions: _, ...page }): Page => page);
+const ofCompany = [company, batches, batch, couponOfCompany, feed, ...ofBoth, search].map(
+  ({ actions: _, ...page }): Page => page,
+);
 
 export const pages = { staff, company: ofCompany };
