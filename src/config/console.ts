@@ -20,7 +20,7 @@ export const findConsoleUrl = ({ url, host, port }: Pick<ConsoleConfig, "url" | 
 export function readConsole(read: Read): ConsoleConfig {
   const count = createCountReader(read);
   return {
-    port: read("CONSOLE_PORT") === "off" ? null : count("CONSOLE_PORT", 8081, 0, 65_535),
+    port: read("CONSOLE_PORT") === "off" ? null : count("CONSOLE_PORT", 8081, 0, 65_535, "off"),
     host: read("CONSOLE_HOST") ?? "127.0.0.1",
     url: readUrl(read("CONSOLE_URL")),
     tokens: readTokens(read("CONSOLE_TOKENS") ?? ""),

@@ -1,8 +1,14 @@
 // Finds settings that are probably misspelt: without this, they would silently have no effect.
-import { programSettings, serveSettings, workSettings } from "./settings.ts";
+import { consoleSettings, programSettings, serveSettings, workSettings } from "./settings.ts";
 
 const secrets = ["WEBHOOK_SECRET", "CREDENTIAL_SECRET"];
-const settings: readonly string[] = [...programSettings, ...serveSettings, ...workSettings, ...secrets];
+const settings: readonly string[] = [
+  ...programSettings,
+  ...serveSettings,
+  ...workSettings,
+  ...consoleSettings,
+  ...secrets,
+];
 
 /** Returns a sentence for each variable that is nearly the name of a setting. */
 export function findMisspelt(env: Record<string, string | undefined>): string[] {

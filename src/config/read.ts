@@ -9,11 +9,13 @@ export class ConfigError extends Error {
 }
 
 export function createCountReader(read: Read) {
-  return (name: string, defaultCount: number, min: number, max: number): number => {
+  /** `word`: what the setting may be besides, and another reader takes. */
+  return (name: string, defaultCount: number, min: number, max: number, word?: string): number => {
     const text = read(name) ?? String(defaultCount);
     const count = Number(text);
     if (!/^\d{1,7}$/.test(text) || count < min || count > max) {
-      throw new ConfigError(`${name} must be a number from ${min} to ${max}, not "${text}"`);
+      const other = word === undefined ? "" : `, or ${word}`;
+      throw new ConfigError(`${name} must be a number from ${min} to ${max}${other}, not "${text}"`);
     }
     return count;
   };

@@ -109,10 +109,11 @@ t.test("a number sets its field and no other, from the first to the last of its 
       const found = readConfig({ [name]: String(count) });
       t.strictSame(found, { ...defaults, ...fields(count) }, `${name}=${count}`);
     }
+    const other = name === "CONSOLE_PORT" ? ", or off" : "";
     for (const text of [String(min - 1), String(max + 1), "12a", "x", "1.5", "1e3", "0x10", "+1", "00000001"])
       t.throws(
         () => readConfig({ [name]: text }),
-        new ConfigError(`${name} must be a number from ${min} to ${max}, not "${text}"`),
+        new ConfigError(`${name} must be a number from ${min} to ${max}${other}, not "${text}"`),
         `${name}=${text}`,
       );
   }
@@ -159,6 +160,8 @@ t.test("a misspelt setting is named, and no variable of another program is", asy
     DATABASE_URI: "DATABASE_URL",
     DATABSE_URL: "DATABASE_URL",
     DATADIR: "DATA_DIR",
+    CONSOLE_TOKEN: "CONSOLE_TOKENS",
+    CONSOLEPORT: "CONSOLE_PORT",
     PG_PASSWORD: "PGPASSWORD",
     MASTER_KEY: "COUPON_MASTER_KEY",
     WEBHOOK_ALLOWED: "WEBHOOK_ALLOW",
