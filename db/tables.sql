@@ -788,6 +788,9 @@ create table core.request (
   constraint refused_store_is_at_most_64_characters CHECK ((length(store) <= 64)) NOT VALID
 );
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (idempotency_key, caller_id, tenant_id) WHERE (idempotency_key IS NOT NULL);
+CREATE INDEX refusal_by_time ON core.request USING btree (recorded_at, request_id) WHERE ((http_status)::smallint <> 200);
+CREATE INDEX refusal_of_coupon ON core.request USING btree (coupon_id, recorded_at) WHERE (coupon_id IS NOT NULL);
+CREATE INDEX refusal_of_tenant ON core.request USING btree (tenant_id, recorded_at, request_id) WHERE ((http_status)::smallint <> 200);
 CREATE INDEX request_by_age ON core.request USING brin (recorded_at) WITH (pages_per_range='32', autosummarize='on');
 CREATE TRIGGER request_is_final BEFORE UPDATE OR TRUNCATE ON core.request FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.request is 'The final answer to each write, replayed byte for byte. Pruned after 90 days.';

@@ -35,6 +35,7 @@ const mostCharacters = 4_000;
 
 export function createApp(parts: AppParts): H3 {
   const { doors, log } = parts;
+  const access = createAccess(parts);
   const respond: Respond = (status, shown) => {
     const pages = shown.session === null ? [] : doors.of(shown.session).pages;
     const menu = pages.filter(({ isInMenu }) => isInMenu);
@@ -43,7 +44,7 @@ export function createApp(parts: AppParts): H3 {
   };
   const app = new H3({
     silent: true,
-    onError(error) {
+    async onError(error, event) {
       // Characters that no text of the database can have.
       const isBadText = sqlState(error.cause)?.startsWith("22") === true;
       const status = isBadText ? 400 : error.status;
@@ -57,10 +58,11 @@ export function createApp(parts: AppParts): H3 {
         503: "Busy. Try again in a moment",
       };
       const title = titles[status] ?? "This did not work";
-      return respond(status, { title, session: null, body: markup`<p><a href="/">Overview</a></p>` });
+      // From a wrong address, whoever is signed in goes on.
+      const session = status === 404 || status === 400 ? await access.find(event).catch(() => null) : null;
+      return respond(status, { title, session, body: markup`<p><a href="/">Overview</a></p>` });
     },
   });
-  const access = createAccess(parts);
   app.get("/assets/:file", (event) => readAsset(getRouterParams(event)["file"]!));
   addSignIn(app, parts, access, respond);
   addPages(app, parts, access, respond);
@@ -144,9 +146,11 @@ function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond:
     signedIn(async (event, session) => {
       const { find: text = "" } = await readForm(event, session);
       limits.countSearch(session.name);
-      const target = await findTarget({ ...parts, reader: doors.of(session).reader }, text.slice(0, 200).trim());
+      const target = await findTarget({ keys: parts.keys, ...doors.of(session) }, text.slice(0, 200).trim());
       if (target !== null) return goTo(target);
-      return respond(404, { title: "Nothing found", session, body: markup`<p>Nothing has this ID or code.</p>` });
+      const advice = markup`<p>Nothing has this ID, name or code, or it is not yours to see. An order is found by its
+lock or redemption: refused calls have no order, but are in <a href="/requests">Requests</a>.</p>`;
+      return respond(404, { title: "Nothing found", session, body: advice });
     }),
   );
   /** In an address or a reason, a code would leave a trace. */

@@ -37,24 +37,27 @@ export function renderTools({ search, index, next, psql }: Tools): Markup {
 ${query}</div>`;
 }
 
-export function renderActions(
-  { actions = [] }: Page,
-  session: Session,
-  subject: Row | undefined,
-  outcome: Outcome | null,
-): Markup | null {
+export function renderActions({ actions = [] }: Page, session: Session, subject: Row | undefined): Markup | null {
   if (actions.length === 0) return null;
-  const done = markup`<p role="status">${outcome?.found ?? "Done."}</p>`;
-  const said = outcome && (outcome.error === null ? done : markup`<p role="alert">${outcome.error}</p>`);
   const tenant = subject?.["tenant"]?.text ?? "";
-  const forms = actions.map(({ name, label, fields = {}, isWithoutReason = false }) => {
-    const inputs = Object.entries(isWithoutReason ? fields : { ...fields, reason: "Reason" }).map(
+  const forms = actions.map(({ name, label, fields = {}, note = "", isWithoutReason = false }) => {
+    const inputs = Object.entries(
+      isWithoutReason ? fields : { ...fields, reason: `Reason to ${label.toLowerCase()}` },
+    ).map(
       ([field, text]) =>
         markup`<span><label for="${name}-${field}">${text}</label>
 <input id="${name}-${field}" name="${field}" required maxlength="1000"></span>`,
     );
     return markup`<form method="post" action="?action=${name}" class="action">${hiddenToken(session)}
-<input type="hidden" name="tenant" value="${tenant}">${inputs}<button>${label}</button></form>`;
+<input type="hidden" name="tenant" value="${tenant}">${inputs}<button>${label}</button>
+<span class="none">${note}</span></form>`;
   });
-  return markup`<section><h2>Actions</h2>${said}${forms}</section>`;
+  return markup`<section><h2>Actions</h2>${forms}</section>`;
+}
+
+/** What an action has done stands before everything else. */
+export function renderOutcome(outcome: Outcome | null): Markup | null {
+  if (outcome === null) return null;
+  if (outcome.error !== null) return markup`<p role="alert">${outcome.error}</p>`;
+  return markup`<p role="status">${outcome.found ?? markup`Done. It is in the <a href="/audit">audit</a>.`}</p>`;
 }

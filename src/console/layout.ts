@@ -21,7 +21,7 @@ export function renderLayout({ title, session, menu, body, refreshSeconds }: Par
 <nav aria-label="Pages"><ul>${items}</ul></nav>
 <form method="post" action="/find" role="search">${hiddenToken(session)}
 <label for="find">Find</label> <input id="find" name="find" autocomplete="off"
- placeholder="an ID or a code"> <button>Find</button></form>
+ placeholder="ID, order or code"> <button>Find</button></form>
 <form method="post" action="/sign-out">${hiddenToken(session)}<button>Sign out ${session.name}</button></form>
 </header>`;
   return markup`<!doctype html>
@@ -30,12 +30,16 @@ export function renderLayout({ title, session, menu, body, refreshSeconds }: Par
 <link rel="icon" href="/assets/icon.svg">
 <link rel="stylesheet" href="/assets/uPlot.min.css"><link rel="stylesheet" href="/assets/style.css">
 <script src="/assets/uPlot.iife.min.js" defer></script><script src="/assets/browser.js" defer></script></head>
-<body>${head}<main${refresh}><h1>${title}</h1>${body}</main></body></html>
+<body>${head}<main${refresh}><h1>${title}</h1>${body}</main>
+<footer>Times are UTC. A business day is one of its distributor's time zone.</footer></body></html>
 `.value;
 }
 
 export const renderSignIn = (link: string, message: string | null): Markup => markup`
 ${message === null ? null : markup`<p role="alert">${message}</p>`}
-<form method="post" action="/sign-in" class="sign-in">
-<label for="token">Token</label> <input id="token" name="token" type="password" value="${link}" required
- autocomplete="current-password"> <button>Sign in</button></form>`;
+<form method="post" action="/sign-in" class="sign-in">${
+  link === ""
+    ? markup`<label for="token">Token</label> <input id="token" name="token" type="password" required
+ autocomplete="current-password">`
+    : markup`<input type="hidden" name="token" value="${link}"> This link is good once.`
+} <button>Sign in</button></form>`;

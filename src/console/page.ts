@@ -11,6 +11,8 @@ export type Block = {
   sql: string;
   /** What a reader must know of it. */
   note?: string;
+  /** Shown in place of no rows. */
+  none?: string;
   /** facts: one row, a line for each column. chart: times, then numbers; a text between them names a line. */
   as: "table" | "facts" | "chart";
   /** Of a table with pages, newest first: columns, and their types, of which no two rows have the same values. */
@@ -38,6 +40,8 @@ export type Action = {
   call: string | ((own: Database, values: Values) => Promise<Outcome>);
   /** Further fields of its form, by name and label. */
   fields?: Readonly<Record<string, string>>;
+  /** What a reader must know before. */
+  note?: string;
   /** It changes nothing that belongs to anybody. Any other asks for a reason. */
   isWithoutReason?: boolean;
 };
@@ -52,6 +56,8 @@ export type Page = {
   title: string;
   /** Whether the menu shows it. */
   isInMenu?: boolean;
+  /** Values of this column lead to it, with the row's values of all filters. */
+  linkedFrom?: string;
   filters?: readonly Filter[];
   blocks: readonly Block[];
   actions?: readonly Action[];

@@ -28,9 +28,9 @@ function renderCell(column: string, row: Row, link: Link): Markup {
   return markup`${text}`;
 }
 
-export function renderBlock({ as, title }: Block, rows: Row[], link: Link): Markup {
+export function renderBlock({ as, title, none = "Nothing here." }: Block, rows: Row[], link: Link): Markup {
   const [first] = rows;
-  if (first === undefined) return markup`<p class="none">Nothing here.</p>`;
+  if (first === undefined) return markup`<p class="none">${none}</p>`;
   const columns = Object.keys(first);
   if (as === "facts")
     return markup`<dl>${columns.map(

@@ -3,7 +3,7 @@ import { getRouterParams, HTTPError, type H3Event, type HTTPResponse } from "h3"
 import type { Logger } from "../common/log.ts";
 import { sqlState } from "../database/connect.ts";
 import { writeCsv } from "./csv.ts";
-import { renderActions, renderFilters, renderTools } from "./forms.ts";
+import { renderActions, renderFilters, renderOutcome, renderTools } from "./forms.ts";
 import { markup, type Markup } from "./markup.ts";
 import type { Doors } from "./doors.ts";
 import type { Outcome, Page, Values } from "./page.ts";
@@ -60,8 +60,8 @@ export function createView({ doors, log, respond }: Parts): Show {
     });
     const files = Object.keys(page.files ?? {}).map((name) => markup`<a href="?file=${name}">${name}</a>`);
     const downloads = files.length === 0 ? null : markup`<p class="tools">Download ${files}</p>`;
-    return markup`${renderFilters(filters, values)}${downloads}${sections}
-${renderActions(page, session, subject, outcome)}`;
+    return markup`${renderOutcome(outcome)}${renderFilters(filters, values)}${downloads}${sections}
+${renderActions(page, session, subject)}`;
   }
 
   const kept = new Map<Page, { since: number; body: Promise<Markup> }>();
@@ -84,8 +84,8 @@ ${renderActions(page, session, subject, outcome)}`;
   return async function show(event, page, session, outcome) {
     const address = readAddress(event, page);
     const { search, filters, values } = address;
-    const subject = Object.values(getRouterParams(event, { decode: true })).at(-1);
-    const title = subject === undefined ? page.title : `${page.title} ${subject}`;
+    const { tenant: _, ...subject } = getRouterParams(event, { decode: true });
+    const title = [page.title, ...Object.values(subject)].join(" ");
     const more = page.refreshSeconds === undefined ? {} : { refreshSeconds: page.refreshSeconds };
     try {
       const name = search.get("file");
@@ -116,7 +116,14 @@ function readAddress(event: H3Event, { filters = [] }: Page): Address {
 /** A page about something says so by its path: /batches/:batch is about each column named batch. */
 function createLink(pages: readonly Page[]): Link {
   const paths = new Map(pages.flatMap(({ path: at }) => (/\/:(\w+)$/.test(at) ? [[at.split("/:").at(-1)!, at]] : [])));
+  const lists = new Map(pages.flatMap((page) => (page.linkedFrom === undefined ? [] : [[page.linkedFrom, page]])));
   return (column, row) => {
+    const list = lists.get(column);
+    if (list !== undefined) {
+      const given = (list.filters ?? []).map(({ name }) => [name, row[name]?.text ?? ""]);
+      const query = new URLSearchParams(Object.fromEntries(given.filter(([, text]) => text !== "")));
+      return query.size === 0 ? list.path : `${list.path}?${query}`;
+    }
     const template = paths.get(column);
     const names = [...(template?.matchAll(/:(\w+)/g) ?? [])].map(([, name]) => name!);
     if (template === undefined || names.some((name) => (row[name] ?? null) === null)) return null;

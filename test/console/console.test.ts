@@ -150,7 +150,7 @@ t.test("Lists have pages, filters, a CSV and the query for psql", async (t) => {
   t.strictSame([...batchesOf(first), ...batchesOf(second)], expected);
   const csv = (await get("/batches?tenant=ten_a&status=COMPLETED&csv=0")).text.trim().split("\n");
   t.equal(csv.length, expected.length + 1);
-  t.match(csv[0], /^created_at,batch,tenant,/);
+  t.match(csv[0], /^created_at,template,batch,status,hold,tenant,/);
   const psql = /<pre[^>]*>([^]*?)<\/pre>/.exec(first)![1]!.replaceAll("&#39;", "'");
   t.equal((await world.owner.rows(psql.replace(/;$/, ""))).length, 50);
   t.equal((await get("/batches?tenant=it's")).status, 200);

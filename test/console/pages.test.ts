@@ -129,9 +129,9 @@ t.test(
 
     const [redeemed, reversed] = await events();
     const lines = await read(`/coupons/${coupon.id}`, "Lines of statements");
-    t.strictSame(brief(lines, "business_date distributor entry_type discount_amount"), [
-      `${noonDate()} pty_a REDEMPTION 5.00`,
-      `${noonDate()} pty_a REVERSAL -5.00`,
+    t.strictSame(brief(lines, "business_date open_day distributor entry_type discount_amount"), [
+      `- ${noonDate()} pty_a REDEMPTION 5.00`,
+      `- ${noonDate()} pty_a REVERSAL -5.00`,
     ]);
     t.strictSame(
       lines.map(({ entry }) => entry!.slice(4)),
@@ -160,6 +160,13 @@ t.test("An order, a request and an idempotency-key lead to their coupon, or to a
   );
   for (const text of ["alone", request_id, "key-4711"]) t.equal(await find(text), `/coupons/${alone.id}`, text);
   t.equal(await find("both"), null, "only a whole ID is found");
+  const [redemption] = await read(`/coupons/${alone.id}`, "Locks and");
+  t.equal(await find(redemption!["redemption"]!), `/coupons/${alone.id}`);
+  t.equal(await find("mch_b"), "/merchants/ten_b/mch_b");
+  t.equal(await find("pty_dist"), "/parties/ten_b/pty_dist");
+  t.equal(await find("tpl_b"), "/templates/ten_b/tpl_b");
+  t.equal(await find("10 PERC"), "/templates?name=10+PERC");
+  t.strictSame(brief(await read("/templates?name=10+PERC", "Templates"), "tenant template"), ["ten_a tpl_percent"]);
   const list = await find("both tenants");
   t.equal(list, "/search?id=both+tenants");
   const hits = await read(list!, "Locks and redemptions");
@@ -205,13 +212,15 @@ t.test("The overview shows what waits, is minted, is open and leads", async (t) 
     "select count(*)::int as redemptions from core.ledger_entry where entry_type = 'REDEMPTION'",
   );
   t.equal(sum(days), ledger!.redemptions, "all of them are of the last 30 days");
-  t.match((await read("/", "Top merchants"))[0], {
+  t.match((await read("/", "Merchants with"))[0], {
     tenant: "ten_a",
     merchant: "mch_a2",
     redemptions: "9",
+    redeemed: "45.00",
+    reversed: "0.00",
     net: "45.00",
   });
-  t.match((await read("/", "Top templates"))[0], { tenant: "ten_a", template: percent, redemptions: "9" });
+  t.match((await read("/", "Templates with"))[0], { tenant: "ten_a", template: percent, redemptions: "9" });
   const open = await owner.rows<{ day: string }>(
     `select concat_ws(' ', t.external_id, p.external_id, b.open_on, p.time_zone) as day
      from core.ledger_book b join core.party p using (tenant_id, party_id) join core.tenant t using (tenant_id)`,
@@ -231,10 +240,51 @@ t.test("The overview shows what waits, is minted, is open and leads", async (t) 
     "EXPIRED 0 0.0",
     "VOIDED 0 0.0",
   ]);
-  await world.as("ak_a", "mch_a2").redeem(coupons[0]!, { store: "S7" });
-  const refusals = await read("/merchants/ten_a/mch_a2", "Refusals");
-  t.strictSame(brief(refusals, "operation code store refusals"), ["redeem COUPON_REDEEMED S7 1"]);
+  const template = `/templates/ten_a/${percent}`;
+  const sums = "redemptions redeemed reversals reversed net";
+  t.strictSame(brief(await read(template, "By merchant"), `merchant ${sums}`), ["mch_a2 9 45.00 0 0.00 45.00"]);
+  t.strictSame(brief(await read(template, "By batch"), `batch ${sums}`), [`${batch.batch} 9 45.00 0 0.00 45.00`]);
 });
+
+t.test(
+  "A refused call is at its coupon, its merchant, on the overview, and in the requests that this leads to",
+  async (t) => {
+    const { get, read, post } = await signIn();
+    const [coupon, other] = [await one(a), await one(a)];
+    const till = world.as("ak_a", "mch_a2");
+    await till.ok.redeem(coupon);
+    t.equal((await till.redeem(coupon, { store: "S7" })).json.code, "COUPON_REDEEMED");
+    t.equal((await till.redeem(coupon, { store: "S8" })).json.code, "COUPON_REDEEMED");
+    const columns = "operation code merchant store";
+    const [s8, s7] = ["redeem COUPON_REDEEMED mch_a2 S8", "redeem COUPON_REDEEMED mch_a2 S7"];
+    t.strictSame(brief(await read(`/coupons/${coupon.id}`, "Refused calls"), columns), [s8, s7]);
+    t.strictSame(await read(`/coupons/${other.id}`, "Refused calls"), []);
+    const atMerchant = brief(await read("/merchants/ten_a/mch_a2", "Refusals"), "operation code store refusals");
+    t.strictSame(atMerchant.sort(), ["redeem COUPON_REDEEMED S7 1", "redeem COUPON_REDEEMED S8 1"]);
+    const link = "/requests?tenant=ten_a&merchant=mch_a2&code=COUPON_REDEEMED";
+    t.match((await get("/?unshared")).text, `<a href="${link.replaceAll("&", "&amp;")}">`);
+    t.strictSame(brief(await read(link, "Refused"), columns).slice(0, 2), [s8, s7]);
+    const [newest] = await read(link, "Refused");
+    const until = await read(`${link}&until=${encodeURIComponent(newest!["recorded_at"]!)}`, "Refused");
+    t.equal(until.length, (await read(link, "Refused")).length);
+    t.equal((await read(`${link}&since=2999-01-01T00:00Z`, "Refused")).length, 0);
+
+    const usable = async () => (await read(`/coupons/${other.id}`, "Now"))[0]!["usable"];
+    const batch = (await read(`/coupons/${other.id}`, "Now"))[0]!["batch"]!;
+    t.equal(await usable(), "yes");
+    await post(`/batches/${batch}?action=suspend`, { reason: "codes leaked" });
+    t.equal(await usable(), "no: its batch is suspended");
+    const [hold] = await read("/batches", "Batches");
+    t.strictSame([hold!["batch"], hold!["hold"]], [batch, "SUSPENDED"]);
+    t.strictSame(brief(await read(`/batches/${batch}`, "Suspended"), "action who reason"), [
+      "suspend_batch coupon console anna codes leaked",
+      "export_codes coupon test -",
+    ]);
+    const missing = await get("/nowhere");
+    t.equal(missing.status, 404);
+    t.match(missing.text, 'role="search"', "whoever is signed in goes on from there");
+  },
+);
 
 t.test("The files of a statement are those that were closed, and a changed line is found", async (t) => {
   const { get, post, read } = await signIn();
@@ -262,6 +312,7 @@ t.test("The files of a statement are those that were closed, and a changed line 
   const { status: code, text } = await verify();
   t.equal(code, 409);
   t.match(text, /detail\.csv is as it was closed\. summary\.csv differs: sha256 is [0-9a-f]{64}, was [0-9a-f]{64}\./);
+  t.match(text, /Totals: EUR ledger ([\d.]+) summary \1?[\d.]+ difference 0\.01\./);
   await t.rejects(get(`${path}?file=summary.csv`), "its download is cut short");
   await change(-1);
   t.equal((await verify()).status, 200);
@@ -313,6 +364,8 @@ t.test("The page of invariants shows the last checks, and checks one or all", as
   const broken = await find(invariant);
   t.match(broken, { broken_rows: /^[1-9]/, example: /^ten_\w+ pty_\w+ / });
   t.equal((await readWork())["broken_invariants"], "1");
+  const wrong = await read("/", "What is wrong");
+  t.ok(brief(wrong, "what invariant").includes(`invariant is broken ${invariant}`));
   const all = await post("/invariants?action=check", {});
   t.equal(all.status, 409);
   t.match(all.text, /(\d+) of \1 checked, 1 broken\./);

@@ -121,7 +121,7 @@ t.test("docs/integrate.md lists the templates of the demo tenants", async (t) =>
 t.test("docs/operate.md states the default and the limits of each numeric setting", async (t) => {
   const source = config.replace(/(?<=\d)_(?=\d)/g, "");
   const rows = between(operate, "settings").split("\n");
-  const settings = [...source.matchAll(/\bcount\("([A-Z_]+)", ([^,]+), (\d+), (\d+)\)/g)];
+  const settings = [...source.matchAll(/\bcount\("([A-Z_]+)", ([^,]+), (\d+), (\d+)[,)]/g)];
   t.equal(settings.length, 10);
   for (const [, name = "", usual = "", least = "", most = ""] of settings) {
     const row = rows.find((line) => line.startsWith("|") && line.split(" | ")[0]!.includes(`\`${name}\``));

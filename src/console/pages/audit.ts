@@ -14,7 +14,7 @@ export const audit: Page = {
       title: "Changes, exports and sign-ins",
       as: "table",
       newestBy: { audit_id: "bigint" },
-      sql: "select recorded_at, login, client, tenant, action, target, reason, details, audit_id from report.audit",
+      sql: "select recorded_at, action, target, client, reason, tenant, details, login, audit_id from report.audit",
     },
   ],
 };

@@ -1,6 +1,9 @@
 import type { Page } from "../page.ts";
 import { perDay } from "./per-day.ts";
 
+// It stops a batch whatever its status.
+const hold = "case when recalled_at is not null then 'RECALLED' when suspended_at is not null then 'SUSPENDED' end";
+
 export const batches: Page = {
   path: "/batches",
   title: "Batches",
@@ -16,8 +19,8 @@ export const batches: Page = {
       as: "table",
       newestBy: { created_at: "timestamptz", batch: "text" },
       sql: `
-select created_at, batch, tenant, template, maker, distributor, status, total_count, minted_count,
-       suspended_at, recalled_at
+select created_at, template, batch, status, ${hold} as hold, tenant, maker, distributor, total_count,
+       minted_count
 from report.batch`,
     },
   ],
@@ -27,7 +30,18 @@ export const batch: Page = {
   path: "/batches/:batch",
   title: "Batch",
   blocks: [
-    { title: "Now", as: "facts", sql: "select * from report.batch where batch = :batch" },
+    {
+      title: "Now",
+      as: "facts",
+      sql: `
+select tenant, batch, status, ${hold} as hold, template, maker, distributor, total_count, minted_count,
+       issued_count, locked_count, redeemed_count, expired_count, voided_count, redemption_count, reversal_count,
+       currency, net_amount, liability_amount, valid_from, valid_to, created_at, completed_at, allocated_at,
+       suspended_at, recalled_at, recall_voided_count, recall_finished_at, codes_destroyed_at, key_version,
+       mint_lease_until
+from report.batch
+where batch = :batch`,
+    },
     {
       title: "Coupons by status",
       as: "table",
@@ -44,10 +58,30 @@ where b.batch = :batch`,
       as: "chart",
       sql: perDay("report.daily_batch", "batch = :batch", { from: "(select min(business_date) from s)" }),
     },
+    {
+      title: "Suspended, resumed, recalled and patched",
+      as: "table",
+      sql: `
+select recorded_at, action, coalesce(details ->> 'access_key', client) as who, reason, details
+from report.find_audit(:batch)
+order by audit_id desc
+limit 100`,
+    },
   ],
   actions: [
     { name: "suspend", label: "Suspend", call: "admin.suspend_batch(:batch, :reason)" },
     { name: "resume", label: "Resume", call: "admin.resume_batch(:batch, :reason)" },
-    { name: "recall", label: "Recall", call: "admin.recall_batch(:batch, :reason)" },
+    {
+      name: "recall",
+      label: "Recall",
+      call: "admin.recall_batch(:batch, :reason)",
+      note: "Voids all its unused coupons, for good.",
+    },
   ],
+};
+
+/** Without what staff did. */
+export const batchOfCompany: Page = {
+  ...batch,
+  blocks: batch.blocks.filter(({ title }) => title !== "Suspended, resumed, recalled and patched"),
 };

@@ -1,4 +1,5 @@
 import type { Page } from "../page.ts";
+import { days } from "./parties.ts";
 import { perDay } from "./per-day.ts";
 
 const lastDays = "business_date >= current_date - 29";
@@ -11,9 +12,25 @@ export const company: Page = {
   refreshSeconds: 5,
   blocks: [
     {
+      title: "Your balance as distributor",
+      as: "table",
+      note: "What the coupons that you distribute took off so far, less what was reversed.",
+      sql: `
+select distributor, currency, redemption_count as redemptions, redemption_amount as redeemed,
+       reversal_count as reversals, reversal_amount as reversed, balance
+from portal.distributor_balance
+order by distributor, currency`,
+    },
+    {
       title: "Of your batches, per business day",
       as: "chart",
       sql: perDay("portal.daily_batch", lastDays),
+    },
+    {
+      title: "Your days as distributor",
+      as: "table",
+      note: "A closed day leads to its statement.",
+      sql: days("distributor in (select b.distributor from portal.distributor_balance b)"),
     },
     {
       title: "At your merchants, per business day",
@@ -50,7 +67,7 @@ limit 20`,
       sql: `
 select operation, code, count(*) as refusals, max(recorded_at) as last_at
 from portal.request
-where recorded_at > now() - interval '1 hour' and code is not null
+where recorded_at > now() - interval '1 hour' and http_status <> 200
 group by operation, code
 order by refusals desc, operation, code
 limit 20`,

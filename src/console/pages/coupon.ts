@@ -8,25 +8,47 @@ left join report.find_positions(:coupon) p on p.tenant_id = e.tenant_id and p.ev
 left join report.find_deliveries(:coupon) d on d.tenant_id = e.tenant_id and d.event_key = e.event_key
 order by e.event_seq`;
 
+// A company does not see the redemptions of others, so it cannot tell.
+const reversed = `
+         when c.status = 'REDEEMED' and c.live_redemption is null
+           then 'no: its redemption is reversed, and its template issues no coupon again'`;
+
+const now = (more: string): string => `
+select c.tenant, c.coupon, c.status,
+       case
+         when c.status = 'LOCKED' then 'only by whoever locked it'${more}
+         when c.status <> 'ISSUED' then 'no'
+         when b.batch is null then null
+         when b.recalled_at is not null then 'no: its batch is recalled'
+         when b.suspended_at is not null then 'no: its batch is suspended'
+         when c.valid_from > now() then 'not yet'
+         else 'yes'
+       end as usable, c.batch, c.number, c.template, c.live_redemption, c.lock_expires_at, c.valid_from,
+       c.valid_to, c.created_at
+from report.find_coupon(:coupon) c
+left join report.batch b on b.tenant = c.tenant and b.batch = c.batch`;
+
 export const coupon: Page = {
   path: "/coupons/:coupon",
   title: "Coupon",
   blocks: [
-    {
-      title: "Now",
-      as: "facts",
-      sql: `
-select tenant, coupon, status, batch, number, template, live_redemption, lock_expires_at, valid_from,
-       valid_to, created_at
-from report.find_coupon(:coupon)`,
-    },
+    { title: "Now", as: "facts", sql: now(reversed) },
     {
       title: "Timeline",
       as: "table",
       sql: `
-select happened_at, what, who, discount_amount, currency, merchant, store, terminal, order_id, reason,
-       redemption
-from report.find_history(:coupon)`,
+select happened_at, what, who, reason, discount_amount, currency, merchant, store, terminal, order_id,
+       redemption, tenant
+from report.find_history(:coupon)
+cross join report.find_coupon(:coupon)`,
+    },
+    {
+      title: "Refused calls, newest first",
+      as: "table",
+      sql: `
+select recorded_at, operation, code, caller, merchant, store, request_id, tenant
+from report.find_refusals(:coupon, 100)
+order by recorded_at desc`,
     },
     {
       title: "Locks and redemptions",
@@ -47,15 +69,17 @@ order by started_at`,
       title: "Lines of statements",
       as: "table",
       sql: `
-select business_date, distributor, number, entry, entry_type, redemption, reversal, discount_amount,
-       currency, tenant
-from report.find_posting(:coupon)
-order by business_date, number`,
+select s.business_date, case when s.business_date is null then p.business_date end as open_day, p.distributor,
+       p.number, p.entry, p.entry_type, p.redemption, p.reversal, p.discount_amount, p.currency, p.tenant
+from report.find_posting(:coupon) p
+left join report.statement s
+  on s.tenant = p.tenant and s.distributor = p.distributor and s.business_date = p.business_date
+order by p.business_date, p.number`,
     },
   ],
   actions: [
     { name: "release", label: "Release lock", call: "admin.release_lock(:tenant, :coupon, :reason)" },
-    { name: "void", label: "Void", call: "admin.void_coupon(:tenant, :coupon, :reason)" },
+    { name: "void", label: "Void", call: "admin.void_coupon(:tenant, :coupon, :reason)", note: "For good." },
     {
       name: "extend",
       label: "Extend",
@@ -66,4 +90,12 @@ order by business_date, number`,
 };
 
 /** Without what staff and other companies did. */
-export const couponOfCompany: Page = { ...coupon, blocks: coupon.blocks.filter(({ title }) => title !== "Timeline") };
+export const couponOfCompany: Page = {
+  ...coupon,
+  blocks: coupon.blocks
+    .filter(({ title }) => title !== "Timeline")
+    .map((block) => {
+      if (block.title === "Now") return { ...block, sql: now("") };
+      return block.title === "Locks and redemptions" ? { ...block, note: "At your merchants only." } : block;
+    }),
+};

@@ -36,6 +36,7 @@ async function checkAll(own: Database): Promise<Outcome> {
 export const invariants: Page = {
   path: "/invariants",
   title: "Invariants",
+  linkedFrom: "broken_invariants",
   isInMenu: true,
   blocks: [
     {
@@ -43,8 +44,9 @@ export const invariants: Page = {
       as: "table",
       note: "The description says what breaks it. The worker checks all of them every night.",
       sql: `
-select invariant, broken_rows, example, checked_at, description
-from report.list_invariants()`,
+select broken_rows, invariant, example, checked_at, description
+from report.list_invariants()
+order by broken_rows desc nulls last, invariant`,
     },
   ],
   actions: [{ name: "check", label: "Check all now", call: checkAll, isWithoutReason: true }],

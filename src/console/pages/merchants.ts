@@ -7,6 +7,7 @@ export const merchants: Page = {
   isInMenu: true,
   filters: [
     { name: "tenant", label: "Tenant", where: "tenant = :tenant" },
+    { name: "merchant", label: "Merchant", where: "merchant = :merchant" },
     { name: "name", label: "Name contains", where: "position(lower(:name) in lower(name)) > 0" },
   ],
   blocks: [
@@ -23,10 +24,10 @@ const ofMerchant = "tenant = :tenant and merchant = :merchant";
 
 const sumBy = (column: "store" | "template", view: string): string => `
 select ${column}, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(net_amount) as net
+       sum(reversal_count) as reversals, sum(reversal_amount) as reversed, sum(net_amount) as net, tenant
 from ${view}
 where ${ofMerchant} and business_date >= current_date - 29
-group by ${column}, currency
+group by tenant, ${column}, currency
 order by redemptions desc, ${column}, currency
 limit 1000`;
 
@@ -52,13 +53,13 @@ where (tenant_id, merchant_id) = (
   select k.tenant_id, k.merchant_id from console.find_merchant(:tenant, :merchant) k)`,
     },
     {
-      title: "Refusals of the last 15 minutes",
+      title: "Refusals of the last hour",
       as: "table",
       sql: `
-select operation, code, store, count(*) as refusals, max(recorded_at) as newest
+select operation, code, store, count(*) as refusals, max(recorded_at) as newest, tenant, merchant
 from report.request
-where recorded_at > now() - interval '15 minutes' and code is not null and ${ofMerchant}
-group by operation, code, store
+where recorded_at > now() - interval '1 hour' and http_status <> 200 and ${ofMerchant}
+group by tenant, merchant, operation, code, store
 order by refusals desc, operation, code, store
 limit 100`,
     },

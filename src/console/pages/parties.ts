@@ -6,6 +6,7 @@ export const parties: Page = {
   isInMenu: true,
   filters: [
     { name: "tenant", label: "Tenant", where: "tenant = :tenant" },
+    { name: "party", label: "Party", where: "party = :party" },
     { name: "name", label: "Name contains", where: "position(lower(:name) in lower(name)) > 0" },
   ],
   blocks: [
@@ -41,25 +42,33 @@ from report.${role}_balance
 where tenant = :tenant and ${role} = :party
 order by currency`;
 
+const ofDistributor = "tenant = :tenant and distributor = :party";
+
+/** Of a distributor: a closed day leads to its statement. */
+export const days = (condition: string): string => `
+select case when bool_and(is_closed) then business_date end as business_date,
+       case when not bool_and(is_closed) then business_date end as open_day, currency,
+       sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed, sum(reversal_count) as reversals,
+       sum(reversal_amount) as reversed, sum(net_amount) as net, distributor, tenant
+from report.daily_batch y
+where ${condition} and y.business_date >= current_date - 29
+group by y.business_date, currency, distributor, tenant
+order by y.business_date desc, currency`;
+
 export const party: Page = {
   path: "/parties/:tenant/:party",
   title: "Party",
   blocks: [
     { title: "Now", as: "facts", sql: "select * from report.party where tenant = :tenant and party = :party" },
+    {
+      title: "Balance as distributor",
+      as: "table",
+      note: "What the coupons that it distributes took off so far, less what was reversed.",
+      sql: balance("distributor"),
+    },
+    { title: "Balance as maker", as: "table", note: "The same of the batches that it made.", sql: balance("maker") },
     { title: "Balance as distributor at the end of each business day", as: "chart", sql: balances("distributor") },
     { title: "Balance as maker at the end of each business day", as: "chart", sql: balances("maker") },
-    {
-      title: "As distributor, in the last 30 business days",
-      as: "table",
-      sql: `
-select business_date as day, currency, sum(redemption_count) as redemptions,
-       sum(reversal_count) as reversals, sum(net_amount) as net
-from report.daily_batch
-where tenant = :tenant and distributor = :party and business_date >= current_date - 29
-group by business_date, currency
-order by day desc, currency`,
-    },
-    { title: "Balance as distributor", as: "table", sql: balance("distributor") },
-    { title: "Balance as maker", as: "table", sql: balance("maker") },
+    { title: "As distributor, in the last 30 business days", as: "table", sql: days(ofDistributor) },
   ],
 };

@@ -14,26 +14,35 @@ select ${columns}
 from report.request where idempotency_key = :id`,
 };
 
-// A lookup by ID, or a few minutes: a day may have millions.
+// Calls that succeed are found by their ID only: a day may have millions.
 export const requests: Page = {
   path: "/requests",
   title: "Requests",
   isInMenu: true,
+  linkedFrom: "code",
   filters: [
     { name: "id", label: "request_id or idempotency-key", where: "request_id = :id or idempotency_key = :id" },
     { name: "tenant", label: "Tenant", where: "tenant = :tenant" },
+    { name: "caller", label: "Caller", where: "caller = :caller" },
+    { name: "merchant", label: "Merchant", where: "merchant = :merchant" },
     { name: "code", label: "Code", where: "code = :code" },
+    {
+      name: "since",
+      label: "Since, for example 2027-01-31T08:00Z",
+      where: "recorded_at >= (:since)::timestamptz",
+    },
+    { name: "until", label: "Until", where: "recorded_at <= (:until)::timestamptz" },
   ],
   blocks: [
     withId,
     {
-      title: "Refused in the last 15 minutes",
+      title: "Refused, newest first",
       as: "table",
       newestBy: { recorded_at: "timestamptz", request_id: "text" },
       sql: `
 select ${columns}
 from report.request
-where recorded_at > now() - interval '15 minutes' and code is not null`,
+where http_status <> 200`,
     },
   ],
 };

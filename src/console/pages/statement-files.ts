@@ -55,6 +55,21 @@ export async function verifyFiles(own: Database, values: Values): Promise<Outcom
     const difference = differences.map((field) => `${field} is ${found[field]}, was ${recorded[field]}`).join(", ");
     results.push(`${kind}.csv ${difference === "" ? "is as it was closed" : `differs: ${difference}`}.`);
   }
+  if (!isSame) results.push(await compareTotals(own, values));
   const found = results.join(" ");
   return isSame ? { error: null, found } : { error: found };
+}
+
+/** Of the day, by currency: what the ledger has, and what the lines of the summary say. */
+async function compareTotals(own: Database, values: Values): Promise<string> {
+  const ofDay = "tenant = $1 and distributor = $2 and business_date = $3::text::date";
+  const rows = await own.rows<{ total: string }>(
+    `select concat_ws(' ', p.currency, 'ledger', p.net, 'summary', l.net, 'difference', l.net - p.net) as total
+     from (select currency, sum(discount_amount) as net from report.posting where ${ofDay} group by currency) p
+     full join (select currency, sum(net_amount) as net from report.statement_line where ${ofDay} group by currency) l
+       using (currency)
+     order by total`,
+    keysOf(values),
+  );
+  return `Totals: ${rows.map(({ total }) => total).join(", ")}.`;
 }

@@ -27,7 +27,14 @@ export const statement: Page = {
   path: "/statements/:tenant/:distributor/:business_date",
   title: "Statement of",
   blocks: [
-    { title: "Files", as: "facts", sql: `select * from report.statement where ${ofDay}` },
+    {
+      title: "Closed day and files",
+      as: "facts",
+      note:
+        "The sha256 of a file proves that a copy is what was closed. A download that breaks off is not what was " +
+        "closed any more.",
+      sql: `select * from report.statement where ${ofDay}`,
+    },
     {
       title: "Totals",
       as: "table",

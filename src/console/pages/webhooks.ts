@@ -29,7 +29,7 @@ export const webhook: Page = {
       title: "Waiting and parked deliveries",
       as: "table",
       sql: `
-select recorded_at, event, event_type, status, attempt_count, next_attempt_at, parked_at, last_error
+select next_attempt_at, attempt_count, last_error, status, event_type, event, recorded_at, parked_at
 from report.delivery
 where ${ofSubscriber}
 order by parked_at is null, recorded_at
@@ -46,7 +46,12 @@ where ${ofSubscriber}`,
     },
   ],
   actions: [
-    { name: "replay_parked", label: "Replay parked", call: "admin.replay_parked(:tenant, :subscriber, :reason)" },
+    {
+      name: "replay_parked",
+      label: "Replay parked",
+      call: "admin.replay_parked(:tenant, :subscriber, :reason)",
+      note: "Those that wait are tried again by themselves, and parked after 10 attempts.",
+    },
     {
       name: "replay",
       label: "Replay event",
