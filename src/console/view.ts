@@ -40,16 +40,25 @@ export function createView({ doors, log, respond }: Parts): Show {
     const { pages, reader, isStaff } = doors.of(session);
     const link = createLink(pages);
     const at = Number(search.get("block") ?? 0);
-    // One after the other: a page takes one connection, and one processor, from the tills.
     const read: Result[] = [];
-    for (const [index, block] of page.blocks.entries()) {
-      const cursor = index === at ? search.get("cursor") : null;
-      const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
-      const result = await readRows(reader, { block, filters, values }, { cursor, limit });
-      // What a page is about comes first. Without it, nothing else is read, whoever else has it.
-      if (index === 0 && block.as === "facts" && result.rows.length === 0) throw new HTTPError({ status: 404 });
-      read.push(result);
+    const waiting = [...page.blocks.entries()];
+    async function readWaiting(): Promise<void> {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        const [index, block] = next;
+        const cursor = index === at ? search.get("cursor") : null;
+        const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
+        read[index] = await readRows(reader, { block, filters, values }, { cursor, limit });
+      }
     }
+    // What a page is about comes first. Without it, nothing else is read, whoever else has it.
+    if (page.blocks[0]!.as === "facts") {
+      const others = waiting.splice(1);
+      await readWaiting();
+      if (read[0]!.rows.length === 0) throw new HTTPError({ status: 404 });
+      waiting.push(...others);
+    }
+    // What is open all day reads one block after the other: it takes one processor at most from the tills.
+    await Promise.all(Array.from({ length: page.refreshSeconds === undefined ? 2 : 1 }, readWaiting));
     const subject = read[0]!.rows[0];
     const sections = page.blocks.map((block, index) => {
       const { rows, next } = read[index]!;

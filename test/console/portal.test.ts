@@ -55,6 +55,7 @@ const mayB: Record<string, (row: Row, party: string, all: Rows) => boolean> = {
     maker === party || (distributor === party && status === "ALLOCATED"),
   daily_batch: ({ maker, distributor }, party) => [maker, distributor].includes(party),
   daily: ({ distributor, merchant }, party) => distributor === party || acts(party, merchant),
+  daily_distributor: ({ distributor }, party) => distributor === party,
   daily_store: ({ distributor, merchant }, party) => distributor === party || acts(party, merchant),
   merchant: ({ merchant }, party) => acts(party, merchant),
   redemption: ({ merchant }, party) => acts(party, merchant),

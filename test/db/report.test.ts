@@ -41,6 +41,7 @@ t.test("Both reading roles can read every view of report while it has rows", asy
 const sums = {
   daily: "tenant distributor merchant template maker currency",
   daily_store: "tenant distributor merchant store currency",
+  daily_distributor: "tenant distributor currency",
   daily_batch: "tenant distributor batch template maker currency",
   merchant_balance: "tenant merchant currency",
   maker_balance: "tenant maker currency",
@@ -63,7 +64,7 @@ async function compareSums(t: Test, session: Session, moment: string): Promise<v
   const days = "tenant, distributor, business_date, is_closed, currency";
   const sum = (view: string) => `
     select ${days}, sum(redemption_count), sum(reversal_count), sum(net_amount) from report.${view} group by ${days}`;
-  for (const other of ["daily_store", "daily_batch"])
+  for (const other of ["daily_store", "daily_batch", "daily_distributor"])
     t.strictSame([...(await session.rows(`${sum("daily")} except ${sum(other)}`))], [], `${other}, ${moment}`);
   const statuses = { issued: "'ISSUED', 'CREATED'", locked: "'LOCKED'", redeemed: "'REDEEMED'", expired: "'EXPIRED'" };
   const counts = Object.entries({ ...statuses, voided: "'VOIDED'" });

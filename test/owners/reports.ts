@@ -95,6 +95,7 @@ function enterSums(books: Books): void {
     }));
   books.views["daily"] = sumDays("merchant template maker");
   books.views["daily_store"] = sumDays("merchant store");
+  books.views["daily_distributor"] = sumDays("");
   books.views["daily_batch"] = sumDays("batch template maker");
   for (const batch of books.of("batch")) Object.assign(batch, countCoupons(books, batch));
   books.views["liability"] = [...Map.groupBy(books.of("batch"), nameOfLiability).values()].map((batches) => {

@@ -66,7 +66,7 @@ from report.measure_webhooks(20)`,
     {
       title: "Redemptions and reversals per business day",
       as: "chart",
-      sql: perDay("report.daily_batch", "business_date >= current_date - 29", { isAlways: true }),
+      sql: perDay("report.daily_distributor", "business_date >= current_date - 29", { isAlways: true }),
     },
     {
       title: "Discounts of the last 30 business days",
@@ -74,7 +74,7 @@ from report.measure_webhooks(20)`,
       sql: `
 select tenant, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
        sum(reversal_amount) as reversed, sum(net_amount) as net
-from report.daily_batch
+from report.daily_distributor
 where business_date >= current_date - 29
 group by tenant, currency
 order by tenant, currency`,

@@ -23,7 +23,7 @@ export const parties: Page = {
 const balances = (role: "distributor" | "maker"): string => `
 with s as (
   select business_date, currency, sum(net_amount) as net
-  from report.daily_batch
+  from report.${role === "maker" ? "daily_batch" : "daily_distributor"}
   where tenant = :tenant and ${role} = :party and business_date >= current_date - 28
   group by business_date, currency)
 select d.day::date as business_date, b.currency,
@@ -50,7 +50,7 @@ select case when bool_and(is_closed) then business_date end as business_date,
        case when not bool_and(is_closed) then business_date end as open_day, currency,
        sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed, sum(reversal_count) as reversals,
        sum(reversal_amount) as reversed, sum(net_amount) as net, distributor, tenant
-from report.daily_batch y
+from report.daily_distributor y
 where ${condition} and y.business_date >= current_date - 29
 group by y.business_date, currency, distributor, tenant
 order by y.business_date desc, currency`;

@@ -42,18 +42,6 @@ export const template: Page = {
       sql: perDay("report.daily_batch", `${ofTemplate} and business_date >= current_date - 29`),
     },
     {
-      title: "By batch, in the last 30 business days",
-      as: "table",
-      sql: `
-select batch, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(reversal_amount) as reversed, sum(net_amount) as net
-from report.daily_batch
-where ${ofTemplate} and business_date >= current_date - 29
-group by batch, currency
-order by redemptions desc, batch
-limit 1000`,
-    },
-    {
       title: "By merchant, in the last 30 business days",
       as: "table",
       sql: `
@@ -63,6 +51,18 @@ from report.daily
 where ${ofTemplate} and business_date >= current_date - 29
 group by tenant, merchant, currency
 order by redemptions desc, merchant
+limit 1000`,
+    },
+    {
+      title: "By batch, in the last 30 business days",
+      as: "table",
+      sql: `
+select batch, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
+       sum(reversal_count) as reversals, sum(reversal_amount) as reversed, sum(net_amount) as net
+from report.daily_batch
+where ${ofTemplate} and business_date >= current_date - 29
+group by batch, currency
+order by redemptions desc, batch
 limit 1000`,
     },
   ],
