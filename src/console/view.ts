@@ -5,7 +5,7 @@ import { sqlState } from "../database/connect.ts";
 import { writeCsv } from "./csv.ts";
 import { renderActions, renderFilters, renderOutcome, renderTools } from "./forms.ts";
 import { markup, type Markup } from "./markup.ts";
-import type { Doors } from "./doors.ts";
+import type { Doors, Reader } from "./doors.ts";
 import type { Outcome, Page, Values } from "./page.ts";
 import { formatForPsql, readRows, rowsOfPage, type Asked, type Result } from "./query.ts";
 import { renderBlock, type Link } from "./render.ts";
@@ -39,26 +39,7 @@ export function createView({ doors, log, respond }: Parts): Show {
   async function renderBody({ search, filters, values, page, session, outcome }: Body): Promise<Markup> {
     const { pages, reader, isStaff } = doors.of(session);
     const link = createLink(pages);
-    const at = Number(search.get("block") ?? 0);
-    const read: Result[] = [];
-    const waiting = [...page.blocks.entries()];
-    async function readWaiting(): Promise<void> {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        const [index, block] = next;
-        const cursor = index === at ? search.get("cursor") : null;
-        const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
-        read[index] = await readRows(reader, { block, filters, values }, { cursor, limit });
-      }
-    }
-    // What a page is about comes first. Without it, nothing else is read, whoever else has it.
-    if (page.blocks[0]!.as === "facts") {
-      const others = waiting.splice(1);
-      await readWaiting();
-      if (read[0]!.rows.length === 0) throw new HTTPError({ status: 404 });
-      waiting.push(...others);
-    }
-    // What is open all day reads one block after the other: it takes one processor at most from the tills.
-    await Promise.all(Array.from({ length: page.refreshSeconds === undefined ? 2 : 1 }, readWaiting));
+    const read = await readBlocks(reader, page, { search, filters, values });
     const subject = read[0]!.rows[0];
     const sections = page.blocks.map((block, index) => {
       const { rows, next } = read[index]!;
@@ -114,6 +95,30 @@ ${renderActions(page, session, subject)}`;
 }
 
 type Address = Omit<Asked, "block"> & { search: URLSearchParams };
+
+async function readBlocks(reader: Reader, page: Page, { search, filters, values }: Address): Promise<Result[]> {
+  const at = Number(search.get("block") ?? 0);
+  const read: Result[] = [];
+  const waiting = [...page.blocks.entries()];
+  async function readWaiting(): Promise<void> {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [index, block] = next;
+      const cursor = index === at ? search.get("cursor") : null;
+      const limit = block.newestBy === undefined ? mostRows : rowsOfPage;
+      read[index] = await readRows(reader, { block, filters, values }, { cursor, limit });
+    }
+  }
+  // What a page is about comes first. Without it, nothing else is read, whoever else has it.
+  if (page.blocks[0]!.as === "facts") {
+    const others = waiting.splice(1);
+    await readWaiting();
+    if (read[0]!.rows.length === 0) throw new HTTPError({ status: 404 });
+    waiting.push(...others);
+  }
+  // What is open all day reads one block after the other: it takes one processor at most from the tills.
+  await Promise.all(Array.from({ length: page.refreshSeconds === undefined ? 2 : 1 }, readWaiting));
+  return read;
+}
 
 /** The parts of the path count more than what follows the question mark. */
 function readAddress(event: H3Event, { filters = [] }: Page): Address {

@@ -62,7 +62,7 @@ where b.batch = :batch`,
       title: "Suspended, resumed, recalled and patched",
       as: "table",
       sql: `
-select recorded_at, action, coalesce(details ->> 'access_key', client) as who, reason, details
+select recorded_at, action, coalesce(details ->> 'access_key', client) as who, reason
 from report.find_audit(:batch)
 order by audit_id desc
 limit 100`,

@@ -1,7 +1,7 @@
 import type { Block, Page } from "../page.ts";
 
-const columns = `recorded_at, tenant, caller, operation, http_status, code, request_id, idempotency_key,
-       merchant, store, coupon, template`;
+const columns = `recorded_at, operation, http_status, code, caller, merchant, store, coupon, template,
+       tenant, request_id, idempotency_key`;
 
 export const withId: Block = {
   title: "Requests with this request_id or idempotency-key",
