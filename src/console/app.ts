@@ -134,11 +134,12 @@ function addPages(app: H3, parts: AppParts, { find, readForm }: Access, respond:
   const limits = createSessionLimits();
   /** Without a session, everything leads to the sign-in. */
   const signedIn = (handle: (event: H3Event, session: Session) => Promise<HTTPResponse>) => async (event: H3Event) => {
+    limits.refuseAgain(getCookie(event, cookie) ?? "");
     const session = await find(event);
     if (session === null) return goTo("/sign-in");
     const socket = event.runtime?.node?.req.socket;
     if (socket !== undefined) noteAuthenticated(socket);
-    return limits.run(session.name, () => handle(event, session));
+    return limits.run(session, () => handle(event, session));
   };
 
   app.post(
