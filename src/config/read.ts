@@ -9,7 +9,7 @@ export class ConfigError extends Error {
 }
 
 export function createCountReader(read: Read) {
-  /** `word`: what the setting may be besides, and another reader takes. */
+  /** `word`: what the setting may be in place of a number. The caller reads it. */
   return (name: string, defaultCount: number, min: number, max: number, word?: string): number => {
     const text = read(name) ?? String(defaultCount);
     const count = Number(text);

@@ -1,5 +1,6 @@
 import type { Page } from "../page.ts";
 import { perDay } from "./per-day.ts";
+import { sums } from "./sums.ts";
 
 export const merchants: Page = {
   path: "/merchants",
@@ -23,8 +24,7 @@ export const merchants: Page = {
 const ofMerchant = "tenant = :tenant and merchant = :merchant";
 
 const sumBy = (column: "store" | "template", view: string): string => `
-select ${column}, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(reversal_amount) as reversed, sum(net_amount) as net, tenant
+select ${column}, currency, ${sums}, tenant
 from ${view}
 where ${ofMerchant} and business_date >= current_date - 29
 group by tenant, ${column}, currency

@@ -1,10 +1,10 @@
 import type { Page } from "../page.ts";
 import { perDay } from "./per-day.ts";
+import { sums } from "./sums.ts";
 
 // Lines by batch are far fewer than those by merchant and template.
 const rank = (column: "merchant" | "template", view: string): string => `
-select tenant, ${column}, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(reversal_amount) as reversed, sum(net_amount) as net
+select tenant, ${column}, currency, ${sums}
 from ${view}
 where business_date >= current_date - 6
 group by tenant, ${column}, currency

@@ -1,4 +1,5 @@
 import type { Page } from "../page.ts";
+import { sums } from "./sums.ts";
 
 export const parties: Page = {
   path: "/parties",
@@ -48,8 +49,7 @@ const ofDistributor = "tenant = :tenant and distributor = :party";
 export const days = (condition: string): string => `
 select case when bool_and(is_closed) then business_date end as business_date,
        case when not bool_and(is_closed) then business_date end as open_day, currency,
-       sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed, sum(reversal_count) as reversals,
-       sum(reversal_amount) as reversed, sum(net_amount) as net, distributor, tenant
+       ${sums}, distributor, tenant
 from report.daily_distributor y
 where ${condition} and y.business_date >= current_date - 29
 group by y.business_date, currency, distributor, tenant

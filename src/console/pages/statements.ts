@@ -1,5 +1,6 @@
 import type { Page } from "../page.ts";
 import { downloadFile, verifyFiles } from "./statement-files.ts";
+import { sums } from "./sums.ts";
 
 export const statements: Page = {
   path: "/statements",
@@ -31,16 +32,15 @@ export const statement: Page = {
       title: "Closed day and files",
       as: "facts",
       note:
-        "The sha256 of a file proves that a copy is what was closed. A download that breaks off is not what was " +
-        "closed any more.",
+        "The sha256 of a file proves that a copy is what was closed. A download breaks off if the data has changed " +
+        "since.",
       sql: `select * from report.statement where ${ofDay}`,
     },
     {
       title: "Totals",
       as: "table",
       sql: `
-select currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(reversal_amount) as reversed, sum(net_amount) as net
+select currency, ${sums}
 from report.statement_line
 where ${ofDay}
 group by currency

@@ -1,5 +1,6 @@
 import type { Page } from "../page.ts";
 import { perDay } from "./per-day.ts";
+import { sums } from "./sums.ts";
 
 export const templates: Page = {
   path: "/templates",
@@ -45,8 +46,7 @@ export const template: Page = {
       title: "By merchant, in the last 30 business days",
       as: "table",
       sql: `
-select tenant, merchant, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(reversal_amount) as reversed, sum(net_amount) as net
+select tenant, merchant, currency, ${sums}
 from report.daily
 where ${ofTemplate} and business_date >= current_date - 29
 group by tenant, merchant, currency
@@ -57,8 +57,7 @@ limit 1000`,
       title: "By batch, in the last 30 business days",
       as: "table",
       sql: `
-select batch, currency, sum(redemption_count) as redemptions, sum(redemption_amount) as redeemed,
-       sum(reversal_count) as reversals, sum(reversal_amount) as reversed, sum(net_amount) as net
+select batch, currency, ${sums}
 from report.daily_batch
 where ${ofTemplate} and business_date >= current_date - 29
 group by batch, currency
