@@ -38,7 +38,8 @@ grant execute on function
   rules.list_open_entries(int),
   rules.format_url_host(text),
   rules.find_unknown_zones(text[]),
-  core.name_party(int, int)
+  core.name_party(int, int),
+  core.read_cell()
 to coupon_report, coupon_admin, coupon_console, coupon_portal;
 
 grant usage on schema admin to coupon_admin;

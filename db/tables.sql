@@ -100,6 +100,7 @@ create type core.subject as (
 );
 
 create sequence core.event_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
+create sequence core.fence_seq as integer start 1 increment 1 minvalue 1 maxvalue 2147483647 cache 1;
 create sequence core.worker_number as integer start 1 increment 1 minvalue 1 maxvalue 2147483647 cache 1;
 
 create table core.audit (
@@ -240,6 +241,16 @@ create table core.batch_line (
 CREATE TRIGGER batch_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.batch_line FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
 CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.batch_line REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.batch_line is 'Sums of a closed day for reports, written with its summary: one line per batch, in the currency of its template.';
+
+create table core.cell (
+  is_this boolean not null default true,
+  number smallint not null,
+  constraint cell_pkey PRIMARY KEY (is_this),
+  constraint cell_is_1_to_999 CHECK (((number >= 1) AND (number <= 999))),
+  constraint cell_is_one_row CHECK (is_this)
+);
+comment on table core.cell is 'The number of the cell that this database is. If it is not that of the server''s coupon.cell, the database is a copy, or its server lost the setting: no program starts.';
+comment on column core.cell.is_this is 'Keeps the table to one row.';
 
 create table core.code_version (
   is_current boolean not null default true,
@@ -1024,9 +1035,13 @@ create table core.tenant (
   created_at timestamp with time zone not null default now(),
   is_sandbox boolean not null default false,
   feed_base bigint not null default 0,
+  home smallint not null default core.read_cell(),
+  fence integer,
+  drained integer,
   constraint tenant_pkey PRIMARY KEY (tenant_id),
   constraint tenant_external_id_key UNIQUE (external_id),
   constraint amount_unit_is_known CHECK ((amount_unit = ANY (ARRAY['major'::text, 'minor'::text]))),
+  constraint home_is_1_to_999 CHECK (((home >= 1) AND (home <= 999))),
   constraint only_a_sandbox_was_reset CHECK ((is_sandbox OR (feed_base = 0))) NOT VALID,
   constraint tenant_external_id_is_well_formed CHECK ((external_id ~ '^ten_[a-z0-9]{1,40}$'::text)),
   constraint tenant_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
@@ -1035,6 +1050,7 @@ create table core.tenant (
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER sandbox_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.is_sandbox <> old.is_sandbox) OR (new.feed_base < old.feed_base))) EXECUTE FUNCTION core.keep_sandbox();
+CREATE TRIGGER tenant_id_is_of_its_first_home BEFORE INSERT ON core.tenant FOR EACH ROW EXECUTE FUNCTION core.refuse_foreign_id();
 CREATE TRIGGER tenant_is_kept BEFORE DELETE ON core.tenant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER variant_and_unit_are_fixed_in_use BEFORE UPDATE ON core.tenant FOR EACH ROW EXECUTE FUNCTION core.keep_tenant_fixed();
 comment on table core.tenant is 'The unit of isolation: no data crosses tenants, and tenant_id is part of every key.';
@@ -1042,6 +1058,9 @@ comment on column core.tenant.variant is 'A: a credential acts for the tenant. B
 comment on column core.tenant.amount_unit is 'The unit of amounts in requests, answers and provisioning files. Stored amounts are always minor units.';
 comment on column core.tenant.is_sandbox is 'Its coupons and money are for rehearsals: its days may be closed early, and it may be reset. Fixed from the beginning.';
 comment on column core.tenant.feed_base is 'Like core.sequencer.feed_base, for this tenant: feeds and lists of merchants that begin after a reset start after this position, so a cursor from before it stays valid.';
+comment on column core.tenant.home is 'The cell that serves this tenant. Another cell refuses its calls and does none of its work.';
+comment on column core.tenant.fence is 'The attempt to move the tenant to another cell that has closed it for now. Null: it is open.';
+comment on column core.tenant.drained is 'The attempt before whose fence every call has ended. The log carries this behind those calls, so a copy of the cell that has it is complete.';
 
 create table core.terminal (
   tenant_id integer not null,

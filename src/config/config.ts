@@ -100,6 +100,14 @@ export function readCredentialSecret(env: Record<string, string | undefined> = p
   return secret;
 }
 
+/** The cell of `coupon cells`: an argument would show its password to other users of the machine. */
+export function readCellUrl(env: Record<string, string | undefined> = process.env): Address & { user: string } {
+  const { user, ...address } = parseUrl(env["CELL_URL"]?.trim() ?? "") ?? { host: "", port: 0 };
+  if (user === undefined)
+    throw new ConfigError("CELL_URL must be the URL of the cell, such as postgres://user:password@host:5432/database");
+  return { ...address, user };
+}
+
 /** Sentences about variables that are probably misspelt settings. */
 export const listMisspelt = (env: Record<string, string | undefined> = process.env): string[] => findMisspelt(env);
 

@@ -5,7 +5,7 @@
 // waits for a lock there: a call that would have to wait is handed back. It then runs again, alone, in the patient
 // lane, where it may wait.
 import { refuseSettings, refuseStandby } from "../database/session-settings.ts";
-import { readVersion, type Version } from "../database/read-version.ts";
+import { readVersion, type FoundVersion } from "../database/read-version.ts";
 import type { Database } from "../database/types.ts";
 import { createCommitTime } from "./commit-time.ts";
 import { isCausedByStatement, isDiskFull, openConnections, type Connections, type Place } from "./connections.ts";
@@ -83,7 +83,7 @@ export type Gate = {
   noteUses(used: Used[], deadline: number): Promise<number>;
   /** Coupons of a batch after a number. */
   codesPage(file: CodesFile, after: number, limit: number, deadline: number): Promise<CodeRow[]>;
-  readVersion(deadline: number): Promise<Version>;
+  readVersion(deadline: number): Promise<FoundVersion>;
   /** Whether the disk of the database was full a moment ago. */
   isDiskFull(): boolean;
   /** Registers new versions of the master key. `fingerprints` is what fingerprintKeys returns. */

@@ -5,8 +5,17 @@ import path from "node:path";
 
 export const databaseFolder = path.resolve(import.meta.dirname, "../../db");
 
-/** A schema may use the schemas before it. */
+/** Of a cell. A schema may use the schemas before it. */
 export const codeSchemas = ["rules", "api", "gate", "jobs", "admin", "report", "console", "portal"];
+
+/** Of a router. */
+export const routerSchemas = ["router", "remote", "rules", "gate"];
+
+/** Functions and views that a migrate loads. */
+export interface Code {
+  schemas: readonly string[];
+  files: CodeFile[];
+}
 
 export interface CodeFile {
   schema: string;
@@ -33,9 +42,14 @@ export const hashMigration = (name: string): string =>
     .update(readScript(`migrations/${name}.sql`))
     .digest("hex");
 
-export function listCode(): CodeFile[] {
-  return codeSchemas.flatMap((schema) => {
-    const folder = path.join(databaseFolder, "code", schema);
+export const listCode = (): CodeFile[] => listFiles("code", codeSchemas);
+
+/** That of a router, which has another database than a cell. */
+export const listRouterCode = (): CodeFile[] => listFiles("router", routerSchemas);
+
+function listFiles(parent: string, schemas: readonly string[]): CodeFile[] {
+  return schemas.flatMap((schema) => {
+    const folder = path.join(databaseFolder, parent, schema);
     // A schema without files has no folder, because git keeps no empty folders.
     if (!existsSync(folder)) return [];
     return readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -44,8 +58,8 @@ export function listCode(): CodeFile[] {
       .map((file) => ({
         schema,
         name: path.basename(file, ".sql"),
-        path: `db/code/${schema}/${file}`,
-        text: readScript(`code/${schema}/${file}`),
+        path: `db/${parent}/${schema}/${file}`,
+        text: readScript(`${parent}/${schema}/${file}`),
       }));
   });
 }
@@ -53,7 +67,8 @@ export function listCode(): CodeFile[] {
 /** `code` is a hash of everything that a migrate runs besides the migrations. */
 export function expectedVersion(): { migration: string; code: string } {
   const hash = createHash("sha256");
-  for (const { path: file, text } of listCode()) hash.update(`${file}\0${text}\0`);
+  for (const { path: file, text } of [...listCode(), ...listRouterCode()]) hash.update(`${file}\0${text}\0`);
   hash.update(`${readScript("roles.sql")}\0${readScript("worker.sql")}\0${readScript("grants.sql")}\0`);
+  hash.update(`${readScript("router/schema.sql")}\0${readScript("router/grants.sql")}\0`);
   return { migration: listMigrations().at(-1) ?? "", code: hash.digest("hex") };
 }

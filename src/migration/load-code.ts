@@ -3,7 +3,7 @@
 // the load fails and nothing is dropped.
 import { sqlDetail, sqlPlace, sqlState } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
-import { type CodeFile, codeSchemas, listCode } from "./db-files.ts";
+import type { Code, CodeFile } from "./db-files.ts";
 
 /** A script failed. The message begins with file and line, in the form that editors understand. */
 class ScriptError extends Error {
@@ -29,14 +29,18 @@ export interface Loaded {
 }
 
 /** Loads every file after the files that it uses, because a failed attempt would be an ERROR in the server's log. */
-export async function loadCode(session: Session, onStep: (step: string) => void = () => {}): Promise<Loaded> {
-  const files = orderByUse(listCode());
-  const before = await listObjects(session);
+export async function loadCode(
+  session: Session,
+  code: Code,
+  onStep: (step: string) => void = () => {},
+): Promise<Loaded> {
+  const files = orderByUse(code.files);
+  const before = await listObjects(session, code);
   for (const [index, file] of files.entries()) {
     onStep(`loading functions and views: ${index + 1} of ${files.length}`);
-    await loadFile(session, file);
+    await loadFile(session, code, file);
   }
-  return { count: files.length, ...(await sweep(session, before)) };
+  return { count: files.length, ...(await sweep(session, code, before)) };
 }
 
 /** Puts each file after the files whose names it contains. */
@@ -60,7 +64,7 @@ function orderByUse(files: CodeFile[]): CodeFile[] {
 
 const changedShape = ["42P13", "42P16"];
 
-async function loadFile(session: Session, file: CodeFile): Promise<void> {
+async function loadFile(session: Session, code: Code, file: CodeFile): Promise<void> {
   await session.run("savepoint file");
   try {
     await session.run(file.text);
@@ -69,7 +73,7 @@ async function loadFile(session: Session, file: CodeFile): Promise<void> {
     // `or replace` cannot change a result type or column names: drop it and create it again.
     // equivalent mutant (condition false): the second attempt fails with the same error
     if (!changedShape.includes(sqlState(error) ?? "")) throw locate(error, file.text, file.path);
-    for (const { kind, identity } of await listUsers(session, file)) await drop(session, kind, [identity]);
+    for (const { kind, identity } of await listUsers(session, code, file)) await drop(session, kind, [identity]);
     await runScript(session, file.text, file.path);
   }
   await session.run("release savepoint file");
@@ -88,7 +92,7 @@ interface DatabaseObject {
   note: string | null;
 }
 
-async function listObjects(session: Session): Promise<DatabaseObject[]> {
+async function listObjects(session: Session, { schemas }: Code): Promise<DatabaseObject[]> {
   return session.rows<DatabaseObject>(
     `select 'routine' as kind, p.oid::text, n.nspname as schema, p.proname as name,
        format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)) as identity,
@@ -103,7 +107,7 @@ async function listObjects(session: Session): Promise<DatabaseObject[]> {
      join pg_rewrite r on r.ev_class = c.oid and r.rulename = '_RETURN'
      where c.relkind = 'v' and n.nspname = any ($1::text[])
      order by kind desc, identity`,
-    [codeSchemas],
+    [schemas],
   );
 }
 
@@ -111,8 +115,8 @@ async function listObjects(session: Session): Promise<DatabaseObject[]> {
  * Lists what a file has made, preceded by our views and functions that use it directly or indirectly. Their files are
  * loaded after this one.
  */
-async function listUsers(session: Session, file: CodeFile): Promise<DatabaseObject[]> {
-  const objects = await listObjects(session);
+async function listUsers(session: Session, code: Code, file: CodeFile): Promise<DatabaseObject[]> {
+  const objects = await listObjects(session, code);
   const made = objects.filter(({ schema, name }) => schema === file.schema && name === file.name);
   const used = await session.rows<{ oid: string }>(
     `with recursive used (oid, depth) as (
@@ -136,10 +140,10 @@ async function listUsers(session: Session, file: CodeFile): Promise<DatabaseObje
  * ended, because those still look them up by name. A trial drop in a savepoint shows now whether that will work; if
  * not, the migrate is undone.
  */
-async function sweep(session: Session, before: DatabaseObject[]): Promise<Omit<Loaded, "count">> {
-  const now = new Set((await listObjects(session)).map(({ version }) => version));
+async function sweep(session: Session, code: Code, before: DatabaseObject[]): Promise<Omit<Loaded, "count">> {
+  const now = new Set((await listObjects(session, code)).map(({ version }) => version));
   const obsolete = before.filter(({ version }) => now.has(version));
-  const names = new Set(listCode().map(({ schema, name }) => `${schema}.${name}`));
+  const names = new Set(code.files.map(({ schema, name }) => `${schema}.${name}`));
   const retiring = obsolete.filter(
     ({ kind, schema, name, note }) =>
       kind === "routine" && calledByPrograms.includes(schema) && !names.has(`${schema}.${name}`) && note !== retired,

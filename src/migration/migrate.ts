@@ -11,7 +11,7 @@ import { openSession, sqlState } from "../database/connect.ts";
 import { refuseSettings } from "../database/session-settings.ts";
 import type { Session } from "../database/types.ts";
 import { type Applied, readApplied, refuseOtherText } from "./applied.ts";
-import { expectedVersion, listMigrations, readScript } from "./db-files.ts";
+import { codeSchemas, expectedVersion, listCode, listMigrations, readScript } from "./db-files.ts";
 import { type Loaded, dropRoutines, loadCode, runScript } from "./load-code.ts";
 import { type RunMigration, begin, lockTimeout, runMigrations, transactionSettings } from "./run-migrations.ts";
 
@@ -102,7 +102,7 @@ async function hasJobQueue(session: Session): Promise<boolean> {
   return (await session.rows("select where to_regclass('graphile_worker.migrations') is not null")).length > 0;
 }
 
-async function checkServer(session: Session): Promise<void> {
+export async function checkServer(session: Session): Promise<void> {
   await refuseSettings(session.rows);
   const [server] = await session.rows<{ version: number; encoding: string }>(
     "select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding",
@@ -116,7 +116,7 @@ async function checkServer(session: Session): Promise<void> {
  * Waits by asking again. A statement that waits for the lock has a snapshot, for which `create index concurrently` of
  * the other migrate waits: a deadlock.
  */
-async function takeLock(session: Session, log: Log): Promise<void> {
+export async function takeLock(session: Session, log: Log): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const [first] = await session.rows<{ is_mine: boolean }>("select pg_try_advisory_lock($1) as is_mine", [lockKey]);
     if (first!.is_mine) return;
@@ -143,7 +143,7 @@ const roleClash = ["42710", "23505", "XX000"];
  * begins its transaction here.
  */
 // equivalent mutant (literal 9): how often it tries is not promised
-async function makeRoles(session: Session, { isDryRun = false, retries = 9 } = {}): Promise<void> {
+export async function makeRoles(session: Session, { isDryRun = false, retries = 9 } = {}): Promise<void> {
   try {
     if (isDryRun) await session.run(`begin; ${lockTimeout}`);
     await runScript(session, readScript("roles.sql"), "db/roles.sql");
@@ -201,7 +201,7 @@ async function change(
   options: { isDryRun?: boolean; onStep: Log },
 ): Promise<Changed> {
   const migrations = await runMigrations(session, applied, options);
-  const loaded = await loadCode(session, options.onStep);
+  const loaded = await loadCode(session, { schemas: codeSchemas, files: listCode() }, options.onStep);
   await runScript(session, readScript("grants.sql"), "db/grants.sql");
   await recordCode(session, codeHash);
   return { migrations, loaded };

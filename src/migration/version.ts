@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { ConfigError } from "../config/config.ts";
 import { sqlState } from "../database/connect.ts";
-import type { Version } from "../database/read-version.ts";
+import type { FoundVersion, Version } from "../database/read-version.ts";
 import { expectedVersion, listMigrations } from "./db-files.ts";
 
 /** The version of this checkout, and its newest migration. */
@@ -14,15 +14,20 @@ export function readBuild(): { version: string; migration: string } {
 }
 
 /** A database one version ahead is current too: functions that programs call stay for one version. */
-export function isCurrent({ migration, code }: Version, expected: Version): boolean {
-  return migration >= expected.migration && code.split(" ").includes(expected.code);
+export function isCurrent({ migration, code, ...cells }: FoundVersion, expected: Version): boolean {
+  return cells.cell === cells.server_cell && migration >= expected.migration && code.split(" ").includes(expected.code);
 }
 
 /** For the start of a program: on a database of another version, it cannot work, and ends with one line. */
-export async function refuseOtherVersion(asked: Promise<Version>): Promise<void> {
+export async function refuseOtherVersion(asked: Promise<FoundVersion>): Promise<void> {
   const found = await asked.catch(refuseWithoutVersion);
   const expected = expectedVersion();
   if (isCurrent(found, expected)) return;
+  if (found.cell !== found.server_cell)
+    throw new ConfigError(
+      `the database is of cell ${found.cell}, and coupon.cell of its server is ${found.server_cell}: set it to ` +
+        `'${found.cell}', unless this is the copy that a split promotes (docs/scale.md)`,
+    );
   throw new ConfigError(
     found.migration > expected.migration
       ? `the database is newer than this checkout: it has migration ${found.migration}, and keeps the functions of ` +

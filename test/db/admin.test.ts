@@ -532,6 +532,6 @@ t.test("Every function of admin was called, apart from those that other tests ca
   const names = volatile.map(({ name }) => name);
   t.strictSame(
     names.filter((name) => !called.has(name)),
-    ["apply", "perform_in_sandbox", "reset_sandbox", "rotate_credential", "test_webhook"],
+    ["apply", "join_cell", "perform_in_sandbox", "reset_sandbox", "rotate_credential", "test_webhook"],
   );
 });

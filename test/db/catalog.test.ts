@@ -86,7 +86,7 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
          select from pg_attribute a
          where a.attrelid = c.conrelid and a.attnum = any (c.conkey) and a.attname = 'tenant_id')`,
     // Facts and states of the whole database, its staff, and two logs.
-    `core.audit core.code_version core.console_session core.currency core.delivery_attempt core.event_gap
+    `core.audit core.cell core.code_version core.console_session core.currency core.delivery_attempt core.event_gap
      core.invariant_check core.master_key core.migration core.prune_walk core.sequencer`,
   ],
   [

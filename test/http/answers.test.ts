@@ -148,7 +148,7 @@ t.test("A HEAD is signed as HEAD, and needs a nonce like every request", async (
 
 t.test("healthz asks nothing of the database; readyz reads its version, or gives up at its deadline", async (t) => {
   let answer: () => ReturnType<Gate["readVersion"]>;
-  const version = (migration: string) => async () => ({ migration, code: "1" });
+  const version = (migration: string) => async () => ({ migration, code: "1", cell: 1, server_cell: 1 });
   const { url, log } = await startStub(t, { readVersion: () => answer() });
   const probe = async (path: string) => {
     const { status, text } = await sendPlain(url, "GET", path);
@@ -166,7 +166,7 @@ t.test("healthz asks nothing of the database; readyz reads its version, or gives
 t.test("Probes that come together ask the database once", async (t) => {
   const asked: (() => void)[] = [];
   const readVersion: Gate["readVersion"] = () =>
-    new Promise((resolve) => asked.push(() => resolve({ migration: "1", code: "1" })));
+    new Promise((resolve) => asked.push(() => resolve({ migration: "1", code: "1", cell: 1, server_cell: 1 })));
   const { url } = await startStub(t, { readVersion });
   // A check fails after 1.5 s.
   stopClock(t, { hasTimers: true });

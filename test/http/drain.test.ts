@@ -107,7 +107,7 @@ t.test(
     await waitFor("the call", isCalled);
     const stopping = stop();
     await untilRefused(url);
-    answer({ migration: "1", code: "1" });
+    answer({ migration: "1", code: "1", cell: 1, server_cell: 1 });
     await waitUntil("the close", () => events.includes("close"));
     t.match(received(), answered);
     t.strictSame(events, ["end", "close"]);

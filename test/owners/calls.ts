@@ -94,8 +94,8 @@ export const testedElsewhere = `admin.apply admin.list_statements admin.list_web
   jobs.try_stuck_work admin.reset_sandbox admin.perform_in_sandbox`;
 
 /** Those that know no owner. */
-export const global = `admin.forget_key admin.has_tenants admin.note_restore jobs.analyze_grown_tables jobs.join_workers
-  jobs.find_prune_start jobs.note_prune_step jobs.prune_nonces`;
+export const global = `admin.forget_key admin.has_tenants admin.join_cell admin.note_restore jobs.analyze_grown_tables
+  jobs.join_workers jobs.find_prune_start jobs.note_prune_step jobs.prune_nonces`;
 
 const uuid = (text: string) => createHash("md5").update(text).digest("hex");
 

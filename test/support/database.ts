@@ -109,10 +109,11 @@ async function traceCalls(address: Address): Promise<void> {
 let count = 0;
 
 /** Set by run.ts, because every test file is a separate process. */
-export function readRun(): { server: Address; prefix: string; template: string } {
+export type Run = { server: Address; prefix: string; template: string; router?: Address | undefined };
+export function readRun(): Run {
   const text = process.env["COUPON_TEST_RUN"];
   if (text === undefined) throw new Error("start tests with: npm test -- test/some/file.test.ts");
-  return JSON.parse(text) as ReturnType<typeof readRun>;
+  return JSON.parse(text) as Run;
 }
 
 /** The same server, another database. */

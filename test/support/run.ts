@@ -1,14 +1,14 @@
 // `npm test`: starts one server, migrates one template database, and runs the named test files or all, each with tap in
-// a process of its own.
+// a process of its own. With --router, scenarios call the gate through a router, in front of two cells.
 import { spawn, type StdioOptions } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { text as readText } from "node:stream/consumers";
-import type { Address } from "../../src/config/database-address.ts";
 import { runProgram } from "../../src/common/program.ts";
-import { dropDatabases, makeTemplate } from "./database.ts";
+import { dropDatabases, makeTemplate, type Run } from "./database.ts";
+import { findRouterBinaries, startRouterServer, type RouterServer } from "./router.ts";
 import { startServer } from "./server.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -18,22 +18,34 @@ const v8Options = ["--min-semi-space-size=16", "--max-semi-space-size=32"];
 // More than processors: tests wait for the disk and for timers too.
 const jobs = Math.min(availableParallelism() + 2, 4);
 
+const named = process.argv.slice(2).filter((argument) => argument !== "--router");
+const isRouted = process.argv.includes("--router");
+
 await runProgram(async () => {
   const server = await startServer();
   console.log(`testing on ${server.name}`);
   const prefix = `coupon_test_${Date.now().toString(36)}_`;
   let status = 1;
+  let router: RouterServer | undefined;
   try {
     const template = await makeTemplate(server.address, prefix);
-    status = await runFiles({ prefix, template, server: server.address });
+    if (isRouted) router = await startRouter();
+    status = await runFiles({ prefix, template, server: server.address, router: router?.address });
   } finally {
+    await router?.stop();
     await dropDatabases(server.address, prefix);
     await server.stop();
   }
   process.exit(status);
 });
 
-async function runFiles(run: { prefix: string; template: string; server: Address }): Promise<number> {
+async function startRouter(): Promise<RouterServer> {
+  const binaries = findRouterBinaries();
+  if (binaries === undefined) throw new Error("no PostgreSQL here has PL/Proxy: apt-get install postgresql-15-plproxy");
+  return startRouterServer(binaries);
+}
+
+async function runFiles(run: Run): Promise<number> {
   const results = path.join(root, ".tap/results.tap");
   mkdirSync(path.dirname(results), { recursive: true });
   writeFileSync(results, "");
@@ -45,7 +57,7 @@ async function runFiles(run: { prefix: string; template: string; server: Address
     TAP_TIMEOUT: String(timeoutMs / 1_000),
     COUPON_TEST_RUN: JSON.stringify(run),
   };
-  const waiting = findFiles(process.argv.slice(2));
+  const waiting = findFiles(named);
   // A terminal sends SIGINT to the tests too. We wait for them to end, and tidy up.
   process.on("SIGINT", () => waiting.splice(0));
   const runWaiting = async (): Promise<void> => {
@@ -73,7 +85,8 @@ async function runFile(file: string, env: NodeJS.ProcessEnv): Promise<string> {
   const ended = once(child, "close");
   const output = await readText(child.stdout!);
   const [code] = (await ended) as [number | null];
-  const passed = code === 0 && /^1\.\./m.test(output);
+  // A failed t.before leaves the exit code at 0.
+  const passed = code === 0 && /^1\.\./m.test(output) && !/^not ok /m.test(output);
   const nested = output.replace(/^(?=.)/gm, "    ");
   const ms = Math.round(performance.now() - startedAt);
   return `# Subtest: ${file}\n${nested}\n${passed ? "ok" : "not ok"} - ${file} # time=${ms}ms\n`;

@@ -13,6 +13,7 @@ import type { Database, Session } from "../../src/database/types.ts";
 import { createGate } from "../../src/gate/gate.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
+import type { Logger } from "../../src/common/log.ts";
 import type { Metrics } from "../../src/server/metrics-server.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
 import type { WorkerSession } from "../../src/worker/worker-session.ts";
@@ -21,6 +22,7 @@ import { closeIdleConnections, createClient, type Client } from "./client.ts";
 import { createDatabase } from "./database.ts";
 import { noteCredentials } from "./described-answers.ts";
 import { createDirectClient } from "./direct-client.ts";
+import { routeTo } from "./route.ts";
 import { createScene, type Batch, type BatchOptions, type Scene } from "./scene.ts";
 import { createStubLog } from "./stub.ts";
 import { document, merchantOf, secretOf } from "./tenants.ts";
@@ -73,8 +75,8 @@ export type Scenario = {
 };
 
 export async function scenario(t: Teardown, options: Options = {}): Promise<Scenario> {
-  const { file = document, http = false, metrics = null, on } = options;
-  const { address, drop } = on === undefined ? await createDatabase(options) : { ...on, drop: async () => {} };
+  const { file = document, on } = options;
+  const { address, called, drop } = await openDatabase(t, options);
   const masterKeyText = on?.masterKeyText ?? randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
   const open = (role: string) => connect(address, { name: "coupon test", role, max: 4 });
@@ -88,31 +90,7 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
   if (file !== null) await apply(admin, keys, file);
   const { log, logger } = createStubLog("info");
 
-  async function start(): Promise<{ url: string; connectAs(accessKey: string): Client }> {
-    if (!http) {
-      const role = { role: "coupon_api", name: "coupon test gate", max: 8 };
-      const gate = createGate({
-        log: logger,
-        connect: () => connect(address, { ...role, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }),
-      });
-      t.teardown(() => gate.end());
-      // As serve does when it starts.
-      await gate.registerKeys(fingerprintKeys(keys), performance.now() + 10_000);
-      return { url: "", connectAs: (accessKey) => createDirectClient(gate, keys, accessKey) };
-    }
-    const limits = { ...defaultLimits, ...options.limits };
-    const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
-    // Not while a test runs, because tests compare tables.
-    const noteUsesEveryMs = 3_600_000;
-    const { url, stop } = await serve({ address, keys, limits, listening, noteUsesEveryMs, log: logger, metrics });
-    t.teardown(async () => {
-      closeIdleConnections();
-      await stop();
-    });
-    return { url, connectAs: (accessKey) => createClient({ url, accessKey, secret: secretOf(accessKey) }) };
-  }
-
-  const { url, connectAs } = await start();
+  const { url, connectAs } = await startGate(t, { address: called, keys, logger, options });
   const mint = createMint(t, { address, worker, keys });
   const parts = {
     url,
@@ -131,14 +109,58 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     mint,
     steps: createWorkerSteps(t, { address, keys, owner, worker }),
     makeBatch: createBatchMaker({ address, owner, admin, keys, mint }),
-    async openPsql({ triggers = true } = {}) {
-      const psql = openSession(address, { name: "psql" });
-      t.teardown(() => psql.end());
-      if (!triggers) await psql.run("set session_replication_role = replica");
-      return psql;
-    },
+    openPsql: createPsqlOpener(t, address),
   };
   return { ...parts, a: createScene(parts, "A"), b: createScene(parts, "B") };
+}
+
+type GateParts = { address: Address; keys: MasterKeys; logger: Logger; options: Options };
+
+// With HTTP, or only the gate.
+async function startGate(
+  t: Teardown,
+  { address, keys, logger, options }: GateParts,
+): Promise<{ url: string; connectAs(accessKey: string): Client }> {
+  const { http = false, metrics = null } = options;
+  if (!http) {
+    const role = { role: "coupon_api", name: "coupon test gate", max: 8 };
+    const gate = createGate({
+      log: logger,
+      connect: () => connect(address, { ...role, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }),
+    });
+    t.teardown(() => gate.end());
+    // As serve does when it starts.
+    await gate.registerKeys(fingerprintKeys(keys), performance.now() + 10_000);
+    return { url: "", connectAs: (accessKey) => createDirectClient(gate, keys, accessKey) };
+  }
+  const limits = { ...defaultLimits, ...options.limits };
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
+  // Not while a test runs, because tests compare tables.
+  const noteUsesEveryMs = 3_600_000;
+  const { url, stop } = await serve({ address, keys, limits, listening, noteUsesEveryMs, log: logger, metrics });
+  t.teardown(async () => {
+    closeIdleConnections();
+    await stop();
+  });
+  return { url, connectAs: (accessKey) => createClient({ url, accessKey, secret: secretOf(accessKey) }) };
+}
+
+async function openDatabase(
+  t: Teardown,
+  options: Options,
+): Promise<{ address: Address; called: Address; drop(): Promise<void> }> {
+  const { on } = options;
+  const { address, drop } = on === undefined ? await createDatabase(options) : { ...on, drop: async () => {} };
+  return { address, called: await routeTo(t, address), drop };
+}
+
+function createPsqlOpener(t: Teardown, address: Address): Scenario["openPsql"] {
+  return async ({ triggers = true } = {}) => {
+    const psql = openSession(address, { name: "psql" });
+    t.teardown(() => psql.end());
+    if (!triggers) await psql.run("set session_replication_role = replica");
+    return psql;
+  };
 }
 
 function createMint(t: Teardown, { address, worker, keys }: Pick<Scenario, "address" | "worker" | "keys">) {

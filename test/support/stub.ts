@@ -132,7 +132,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
       { number: 1, code_attempt: 0, lookup_hash: lookupHash(keys, code), coupon_id: `cpn_${"0".repeat(26)}` },
     ],
     isDiskFull: () => false,
-    readVersion: async () => ({ migration: "1", code: "1" }),
+    readVersion: async () => ({ migration: "1", code: "1", cell: 1, server_cell: 1 }),
     registerKeys: async () => [],
     checkSession: async () => {},
     async end() {},

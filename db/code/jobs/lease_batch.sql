@@ -17,6 +17,7 @@ begin atomic
     and b.batch_id = p_batch_id
     and b.status = 'PENDING'
     and b.recalled_at is null
+    and rules.is_served(b.tenant_id)
     and (b.mint_holder = p_holder or rules.is_batch_free(b.mint_lease_until, b.mint_worker))
     and not rules.is_worker_gone(p_worker)
     and rules.has_key(p_keys, b.key_version)

@@ -28,6 +28,7 @@ begin
   where w.tenant_id = p_tenant_id
     and w.party_id = p_party_id
     and w.disabled_at is null
+    and rules.is_served(w.tenant_id)
     and (w.holder is null or w.lease_until <= clock_timestamp() or w.holder = p_holder
          or rules.is_worker_gone(w.worker))
     and not rules.is_worker_gone(p_worker)

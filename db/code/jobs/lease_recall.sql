@@ -13,6 +13,7 @@ begin
     and b.batch_id = p_batch_id
     and b.recalled_at is not null
     and b.recall_finished_at is null
+    and rules.is_served(b.tenant_id)
     and (b.mint_holder = p_holder or rules.is_batch_free(b.mint_lease_until, b.mint_worker))
     and not rules.is_worker_gone(p_worker);
   return found;

@@ -21,6 +21,7 @@ begin atomic
       from core.batch b
       where b.status = 'PENDING'
         and b.recalled_at is null
+        and rules.is_served(b.tenant_id)
         and rules.has_key(p_keys, b.key_version)) p) d
   where d.is_due
   order by d.turn, d.missing, d.tenant_id, d.batch_id

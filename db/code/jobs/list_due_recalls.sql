@@ -14,7 +14,9 @@ begin atomic
       select b.tenant_id, b.batch_id, b.recalled_at,
              rules.is_batch_free(b.mint_lease_until, b.mint_worker) as is_due
       from core.batch b
-      where b.recalled_at is not null and b.recall_finished_at is null) p) d
+      where b.recalled_at is not null
+        and b.recall_finished_at is null
+        and rules.is_served(b.tenant_id)) p) d
   where d.is_due
   order by d.turn, d.recalled_at, d.tenant_id, d.batch_id
   limit p_limit;

@@ -7,7 +7,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select s.tenant_id, s.distributor_id, min(s.business_date)
   from core.statement s
-  where s.ready_at is null
+  where s.ready_at is null and rules.is_served(s.tenant_id)
   group by s.tenant_id, s.distributor_id
   order by 3
   limit p_limit;

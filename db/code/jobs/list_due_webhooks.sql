@@ -7,6 +7,7 @@ begin atomic
   select w.tenant_id, w.party_id
   from core.webhook w
   where w.disabled_at is null
+    and rules.is_served(w.tenant_id)
     and (w.holder is null
          or w.lease_until <= statement_timestamp()
          or rules.is_worker_gone(w.worker))

@@ -129,6 +129,13 @@ const recordAttempts: Attempts = {
   code_version_is_current_or_before: [
     "insert into core.code_version (is_current, sha256) select false, sha256 from core.code_version",
   ],
+  cell_is_one_row: ["insert into core.cell values (false, 1)"],
+  cell_is_1_to_999: [update("cell", "number = 0"), update("cell", "number = 1000")],
+  home_is_1_to_999: [update("tenant", "home = 0"), update("tenant", "home = 1000")],
+  tenant_id_is_of_its_first_home: [
+    insertCopy("tenant", "true", { tenant_id: "1000001", external_id: "'ten_far'" }),
+    insertCopy("tenant", "true", { tenant_id: "999", external_id: "'ten_far'", home: "2" }),
+  ],
   token_hash_is_sha256: [insertSession({ token_hash: "'\\x01'::bytea" })],
   console_name_is_1_to_100_characters: [insertSession({ name: "''" }), insertSession({ name: "repeat('x', 101)" })],
   console_name_is_printable: [insertSession({ name: "e'line\\nbreak'" })],

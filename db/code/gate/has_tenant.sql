@@ -1,0 +1,8 @@
+-- Whether this cell is the home of a tenant. A router asks all cells, if the one that it knows does
+-- not serve the tenant.
+create or replace function gate.has_tenant(p_tenant_id int) returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp
+return exists (
+  select
+  from core.tenant t
+  where t.tenant_id = p_tenant_id and t.home = core.read_cell());

@@ -1,0 +1,10 @@
+create or replace function remote.read_statement_page(
+  p_tenant_id int, p_distributor_id int, p_business_date date, p_kind text,
+  p_after int, p_limit int,
+  out number int, out fields text[])
+returns setof record
+language plproxy volatile set search_path = pg_catalog, pg_temp as $$
+  cluster router.find_server(p_tenant_id);
+  run on 0;
+  target rules.read_statement_page;
+$$;

@@ -1,0 +1,21 @@
+-- Asks the cells where a tenant lives, the one that this router knows first, and notes the answer.
+-- Returns whether it is another cell than before. A cell that cannot be reached is left out.
+create or replace function router.find_home(p_tenant_id int) returns boolean
+language plpgsql volatile as $$
+declare
+  v_known  text := router.find_server(p_tenant_id);
+  v_cell   int;
+begin
+  for v_cell in select * from router.list_cells(substring(v_known from '[0-9]+')::int) loop
+    begin
+      if remote.has_tenant(v_cell, p_tenant_id) then
+        perform router.note_home(p_tenant_id, v_cell);
+        return router.name_server(v_cell) <> v_known;
+      end if;
+    exception when internal_error or cannot_connect_now or admin_shutdown then
+      continue;
+    end;
+  end loop;
+  return false;
+end
+$$;

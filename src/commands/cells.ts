@@ -1,0 +1,59 @@
+// coupon cells: the PostgreSQL servers behind a router (docs/scale.md). DATABASE_URL is the router.
+import { defineCommand, groupCommands, provideContext } from "../command-line/command.ts";
+import { ConfigError, readCellUrl, readConfig } from "../config/config.ts";
+import type { Address } from "../config/database-address.ts";
+import { writeOutput } from "../command-line/output.ts";
+import { findAddress } from "../embedded/find-address.ts";
+import { addCell, listCells, withRouter } from "./router-database.ts";
+import { formatRows, json } from "./table.ts";
+
+const settings = {
+  DATABASE_URL: "the router",
+  PGPASSWORD: "its password, unless the URL has one",
+} as const;
+const cellUrl = { CELL_URL: "the cell as the router reaches it, with a login that is a member of coupon_api" } as const;
+
+const add = defineCommand({
+  name: "add",
+  about: "Adds a cell to the router, or changes how the router reaches it, at once and without a pause.",
+  words: { number: { about: "the number of the cell, coupon.cell of its server: 1 to 999" } },
+  settings: { ...settings, ...cellUrl },
+  examples: ["2"],
+  refuse: ({ words: { number } }) => (/^[1-9]\d{0,2}$/.test(number) ? null : "NUMBER must be 1 to 999"),
+  async run({ words }, address: Address) {
+    const number = Number(words.number);
+    const cell = readCellUrl();
+    return withRouter(address, async (database) => {
+      await addCell(database, number, cell);
+      const added = (await listCells(database)).find((each) => each.cell === number);
+      if (added!.problem !== null) throw new ConfigError(`cell ${number} was added, but ${added!.problem}`);
+      return `cell ${number} is added`;
+    });
+  },
+});
+
+const list = defineCommand({
+  name: "list",
+  about: "Lists the cells of the router, where they are, and why one does not serve.",
+  flags: { json },
+  settings,
+  examples: ["", "--json"],
+  run: ({ flags }, address: Address) =>
+    withRouter(address, async (database) => {
+      const cells = await listCells(database);
+      return formatRows(
+        cells.map(({ code: _, ...cell }) => cell),
+        flags,
+      );
+    }),
+});
+
+export const command = provideContext(
+  groupCommands<Address, string>({
+    name: "cells",
+    about: "Adds and lists the servers behind a router.",
+    settings,
+    commands: [add, list],
+  }),
+  async (run) => writeOutput(`${await run(findAddress(readConfig()))}\n`),
+);

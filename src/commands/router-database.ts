@@ -1,0 +1,89 @@
+// The connection of a command to the database of a router, as a member of coupon_owner.
+import { ConfigError } from "../config/config.ts";
+import type { Address } from "../config/database-address.ts";
+import { connect, sqlState } from "../database/connect.ts";
+import { sessionSettings } from "../database/session-settings.ts";
+import type { Database } from "../database/types.ts";
+import type { FoundVersion, Version } from "../database/read-version.ts";
+
+/** What a router knows of a cell. `problem`: why it does not serve. */
+export type CellState = {
+  cell: number;
+  address: string;
+  migration: string | null;
+  code: string | null;
+  problem: string | null;
+};
+
+export async function withRouter<T>(address: Address, run: (database: Database) => Promise<T>): Promise<T> {
+  const database = connect(address, { name: "coupon router", role: "coupon_owner", max: 1 });
+  try {
+    return await run(database).catch(explain);
+  } finally {
+    await database.end();
+  }
+}
+
+// undefined_table, undefined_function, invalid_schema_name, invalid_parameter_value (no such role).
+function explain(error: unknown): never {
+  if (["42P01", "42883", "3F000", "22023"].includes(sqlState(error) ?? ""))
+    throw new ConfigError("DATABASE_URL is no router, or one of an older version: run `coupon router migrate`");
+  throw error;
+}
+
+export async function readRouterVersion(database: Database): Promise<Version> {
+  const [version] = await database.rows<Version>("select migration, code from rules.read_version()");
+  return version!;
+}
+
+export async function listCells(database: Database): Promise<CellState[]> {
+  const cells = await database.rows<{ cell: number; address: string }>(
+    "select cell, address from router.list_addresses()",
+  );
+  const states: CellState[] = [];
+  // One after the other: one that does not answer takes two seconds.
+  for (const each of cells) states.push({ ...each, ...(await readCell(database, each.cell)) });
+  return states;
+}
+
+type Found = FoundVersion & { is_read_only: boolean };
+
+async function readCell(database: Database, cell: number): Promise<Omit<CellState, "cell" | "address">> {
+  try {
+    const [found] = await database.rows<Found>("select * from gate.read_cell_version($1)", [cell]);
+    return { migration: found!.migration, code: found!.code, problem: describeProblem(cell, found!) };
+  } catch (error) {
+    return { migration: null, code: null, problem: (error as Error).message };
+  }
+}
+
+function describeProblem(number: number, { cell, server_cell, is_read_only }: Found): string | null {
+  if (cell !== number || server_cell !== number)
+    return `its database is cell ${cell}, and coupon.cell of its server is ${server_cell}`;
+  return is_read_only ? "it takes no writes: it is a standby" : null;
+}
+
+export async function addCell(database: Database, number: number, cell: Address & { user: string }): Promise<void> {
+  const { user, password = null } = cell;
+  await database.rows("select router.add_cell($1, $2, $3, $4)", [number, formatConnection(cell), user, password]);
+}
+
+/** The connection string of a cell for libpq, without login. The options are those of every connection of serve. */
+function formatConnection({ host, port, database = "", parameters = {} }: Address): string {
+  const settings = { ...sessionSettings, role: "coupon_api", statement_timeout: "3s", lock_timeout: "2s" };
+  const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`);
+  const all = {
+    host,
+    port: String(port),
+    dbname: database,
+    connect_timeout: "2",
+    // A machine that vanished is noticed after three seconds.
+    tcp_user_timeout: "3000",
+    application_name: "coupon router",
+    ...parameters,
+    options: options.join(" "),
+  };
+  return Object.entries(all)
+    .map(([name, value]) => `${name}='${value.replace(/['\\]/g, "\\$&")}'`)
+    .join(" ");
+}

@@ -1,0 +1,107 @@
+// A tenant that another cell serves, or that is on its way to one: this cell refuses its calls for now, does none of
+// its work, and patches nothing of it. Other tenants notice nothing.
+import t from "tap";
+import { ConfigError } from "../../src/config/config.ts";
+import { openSession } from "../../src/database/connect.ts";
+import { readVersion } from "../../src/database/read-version.ts";
+import { refuseOtherVersion } from "../../src/migration/version.ts";
+import { asAdmin, useDatabase } from "../support/database.ts";
+import { fillEveryTable, type EveryTable } from "../support/every-table.ts";
+import { fits } from "../support/fits.ts";
+import { readState } from "../support/state.ts";
+
+let filled: EveryTable;
+t.before(async () => {
+  filled = await fillEveryTable(t);
+});
+
+// What the scenario's worker, which has the number 1, finds and takes of the tenant's work.
+const keys = "(select jsonb_object_agg(version, encode(fingerprint, 'hex')) from core.master_key)";
+const takes = {
+  batches: `from jobs.list_due_batches(99, ${keys}) where tenant_id = 1`,
+  recalls: "from jobs.list_due_recalls(99) where tenant_id = 1",
+  webhooks: "from jobs.list_due_webhooks(99) where tenant_id = 1",
+  statements: "from jobs.list_due_statements(99) where tenant_id = 1",
+  batch: `from core.batch b, jobs.lease_batch(1, b.batch_id, 1, gen_random_uuid(), 1, ${keys}) l where b.tenant_id = 1`,
+  recall: "from core.batch b where b.tenant_id = 1 and jobs.lease_recall(1, b.batch_id, 1, gen_random_uuid())",
+  deliveries: `from core.webhook w, jobs.lease_deliveries(1, w.party_id, 1, gen_random_uuid(), 9) d
+    where w.tenant_id = 1`,
+};
+
+// Makes some of each kind due.
+const prepare = `
+  set local session_replication_role = replica;
+  update core.webhook set holder = null, paused_until = null, disabled_at = null;
+  update core.batch set mint_lease_until = null, mint_holder = null, mint_worker = null;
+  update core.statement
+  set ready_at = null, detail_bytes = null, detail_sha256 = null, summary_rows = null, summary_bytes = null,
+      summary_sha256 = null`;
+
+/** Of each, whether there is any. Takes nothing for good. */
+async function takeWork(): Promise<Record<string, boolean>> {
+  const found: Record<string, boolean> = {};
+  for (const [name, query] of Object.entries(takes)) {
+    await filled.session.run(`begin; ${prepare}`);
+    found[name] = (await filled.session.rows(`select ${query}`)).length > 0;
+    await filled.session.run("rollback");
+  }
+  return found;
+}
+
+const of = (isThere: boolean) => Object.fromEntries(Object.keys(takes).map((name) => [name, isThere]));
+
+for (const [state, change, isHome] of [
+  ["is on its way to another cell", "fence = 1", true],
+  ["lives in another cell", "home = 2", false],
+] as const)
+  t.test(`A tenant that ${state}`, async (t) => {
+    const { world, session } = filled;
+    const { till } = world.a;
+    t.strictSame(await takeWork(), of(true), "its work is due");
+    await session.run(`update core.tenant set ${change} where external_id = 'ten_a'`);
+    t.teardown(() => session.run("update core.tenant set fence = null, home = 1"));
+
+    const before = await readState(world.owner, { withRequests: true });
+    fits(t, await till.get("/v1/batches"), { status: 503, json: { code: "UNAVAILABLE" } });
+    const batch = { request_id: "moving", template: "tpl_fixed", total_count: 1 };
+    fits(t, await till.post("/v1/batches", batch), { status: 503, json: { code: "UNAVAILABLE" } });
+    t.strictSame(await takeWork(), of(false));
+    const patch = "select admin.suspend_batch(external_id, 'why') from core.batch where tenant_id = 1";
+    await t.rejects(world.owner.rows(patch), { code: "CP409", message: /^ten_a (lives in cell 2|is moving)/ });
+    t.strictSame(await readState(world.owner, { withRequests: true }), before, "nothing changes");
+
+    t.equal((await world.b.maker.get("/v1/batches")).status, 200, "another tenant is served");
+    const rows = async (query: string) => (await world.owner.rows(query)).length;
+    t.equal(await rows("select from gate.find_credential('ak_a')"), isHome ? 1 : 0, "its access key");
+    t.equal(await rows("select where gate.has_tenant(1)"), isHome ? 1 : 0);
+    t.equal(await rows("select from report.tenant where tenant = 'ten_a'"), isHome ? 1 : 0);
+    t.equal(await rows("select from report.tenant where tenant = 'ten_b'"), 1);
+  });
+
+t.test("A database joins the cell that its server says, and numbers its tenants from there", async (t) => {
+  const address = await useDatabase(t);
+  const setCell = (number: number) =>
+    asAdmin(address, (admin) => admin.rows(`alter database "${address.database}" set coupon.cell = '${number}'`));
+  const open = () => {
+    const session = openSession(address, { name: "coupon test" });
+    t.teardown(() => session.end());
+    return session;
+  };
+  await setCell(3);
+  const session = open();
+  const other = { message: /the database is of cell 1, and coupon\.cell of its server is 3/ };
+  await t.rejects(refuseOtherVersion(readVersion(session.rows)), new ConfigError("").constructor, "no program starts");
+  await t.rejects(refuseOtherVersion(readVersion(session.rows)), other);
+  await t.rejects(session.rows("select admin.join_cell(2)"), { code: "CP409", message: /says that it is cell 3/ });
+  const insert = `insert into core.tenant (external_id, name, variant, amount_unit)
+    values ('ten_x', 'x', 'A', 'major') returning tenant_id, home`;
+  await t.rejects(session.rows(insert), { code: "23514", message: "a tenant of cell 3 cannot have the number 1" });
+
+  await session.rows("select admin.join_cell(3)");
+  fits(t, await readVersion(session.rows), { cell: 3, server_cell: 3 });
+  t.strictSame([...(await session.rows(insert))], [{ tenant_id: 2_000_001, home: 3 }]);
+  await session.rows("select admin.join_cell(3)");
+
+  await setCell(4);
+  await t.rejects(open().rows("select admin.join_cell(4)"), { code: "CP409", message: /tenants of another cell/ });
+});
