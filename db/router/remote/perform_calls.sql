@@ -4,5 +4,5 @@ returns core.answer[]
 language plproxy volatile set search_path = pg_catalog, pg_temp as $$
   cluster router.find_server(p_tenant_id);
   run on 0;
-  target gate.perform_calls;
+  select gate.perform_calls(p_tenant_id, p_calls, p_random, p_may_wait);
 $$;
