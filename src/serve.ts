@@ -139,7 +139,10 @@ function createReadiness(gate: Gate, checkDatabase: DatabaseCheck): Readiness {
     const isReady = isCurrent(await gate.readVersion(deadline), expected);
     if (isReady) await checkDatabase(deadline);
     if (gate.isDiskFull()) throw new Unavailable("the disk of the database is full");
-    return isReady;
+    const cells = await gate.readCells(deadline);
+    const otherCells = cells.filter(({ version }) => version === null || !isCurrent(version, expected));
+    if (cells.length > 0 && otherCells.length === cells.length) throw new Unavailable("no cell is ready");
+    return { isReady, otherCells: otherCells.map(({ cell }) => cell) };
   };
 }
 

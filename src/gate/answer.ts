@@ -1,6 +1,16 @@
-// The answers of gate.perform_calls. The body of a lock or redeem that is granted is written here.
+// The calls and answers of gate.perform_calls. The body of a lock or redeem that is granted is written here.
 import { externalId } from "../formats/id.ts";
 
+// nonce null: already spent. body_hash null: the call is a read.
+export type Call = {
+  credential_id: number;
+  nonce: string | null;
+  operation: string;
+  request_id: string;
+  idempotency_key: string | null;
+  body_hash: string | null;
+  args: Record<string, unknown>;
+};
 // code: the error code, null for a success. resource: what a NOT_FOUND is about.
 export type Outcome = {
   status: number;

@@ -17,26 +17,29 @@ type Parts = { gate: { noteUses: NoteUses }; log: Logger; everyMs?: number; upti
 const mostAtOnce = 1_000;
 const writeWithinMs = 2_000;
 
+// Credentials of two cells may have the same number, their tenants have not.
+const keyOf = ({ tenantId, credentialId }: Used): string => `${tenantId} ${credentialId}`;
+
 export function createCredentialUses(parts: Parts): CredentialUses {
   const { gate, log, everyMs = 60_000, uptime = () => performance.now() } = parts;
-  const marked = new Map<number, Used>();
+  const marked = new Map<string, Used>();
   // Those that are written in this hour of the database's clock.
-  const written = new Set<number>();
+  const written = new Set<string>();
   let hourEndsAt = 0;
   let writing: Promise<void> | null = null;
 
   async function writeMarked(): Promise<void> {
     const startedAt = uptime();
     if (startedAt >= hourEndsAt) written.clear();
-    for (const id of written) marked.delete(id);
+    for (const key of written) marked.delete(key);
     const batch = [...marked.values()].slice(0, mostAtOnce);
     if (batch.length === 0) return;
-    for (const { credentialId } of batch) marked.delete(credentialId);
+    for (const used of batch) marked.delete(keyOf(used));
     try {
       hourEndsAt = startedAt + (await gate.noteUses(batch, performance.now() + writeWithinMs));
-      for (const { credentialId } of batch) written.add(credentialId);
+      for (const used of batch) written.add(keyOf(used));
     } catch (error) {
-      for (const used of batch) marked.set(used.credentialId, used);
+      for (const used of batch) marked.set(keyOf(used), used);
       log.warn({ err: error }, "the last use of credentials was not noted; it is tried again");
     }
   }
@@ -45,7 +48,7 @@ export function createCredentialUses(parts: Parts): CredentialUses {
   const timer = setInterval(write, everyMs).unref();
   return {
     mark(used) {
-      marked.set(used.credentialId, used);
+      marked.set(keyOf(used), used);
     },
     write,
     async stop() {

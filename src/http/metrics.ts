@@ -1,7 +1,7 @@
 // The metrics of the HTTP side: answers, group sizes, queues, and refusals by limits. Without METRICS_PORT the service
 // has no observer and counts nothing.
 import { Counter, Gauge, Histogram } from "prom-client";
-import type { GateLoad } from "../gate/gate.ts";
+import type { CellLoad } from "../gate/cell-calls.ts";
 import type { LimitName } from "./rate-limiter.ts";
 import type { Metrics } from "../server/metrics-server.ts";
 
@@ -14,7 +14,7 @@ export type Observer = {
   refused(limit: LimitName | "connections" | "open_requests" | "exports"): void;
 };
 // Read at each scrape.
-export type Load = { openRequests: () => number; connections: () => number; gate: () => GateLoad };
+export type Load = { openRequests: () => number; connections: () => number; gate: () => CellLoad };
 type Registries = Metrics["registry"][];
 
 /** Credentials with a label of their own; further ones share "other". */
@@ -98,7 +98,7 @@ function showLoad(registers: Registries, { openRequests, connections, gate }: Lo
         this.set(await read());
       },
     });
-  const showByLane = (name: string, help: string, read: (lane: GateLoad["lanes"][string]) => number) =>
+  const showByLane = (name: string, help: string, read: (lane: CellLoad["lanes"][string]) => number) =>
     new Gauge({
       name,
       help,

@@ -14,6 +14,8 @@ import { findToolFolders } from "./postgres-tools.ts";
 import { makeTemporaryFolder, removeFolder } from "./temporary-folder.ts";
 import { waitUntil } from "./wait-until.ts";
 
+export const howToInstall = "no PostgreSQL here has PL/Proxy: apt-get install postgresql-15-plproxy";
+
 /** The folder of a PostgreSQL with PL/Proxy, or undefined. */
 export const findRouterBinaries = (): string | undefined =>
   findToolFolders("initdb", "postgres").find((folder) => existsSync(path.join(folder, "../lib/plproxy.so")));

@@ -8,7 +8,7 @@ import path from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { runProgram } from "../../src/common/program.ts";
 import { dropDatabases, makeTemplate, type Run } from "./database.ts";
-import { findRouterBinaries, startRouterServer, type RouterServer } from "./router.ts";
+import { findRouterBinaries, howToInstall, startRouterServer, type RouterServer } from "./router.ts";
 import { startServer } from "./server.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -41,7 +41,7 @@ await runProgram(async () => {
 
 async function startRouter(): Promise<RouterServer> {
   const binaries = findRouterBinaries();
-  if (binaries === undefined) throw new Error("no PostgreSQL here has PL/Proxy: apt-get install postgresql-15-plproxy");
+  if (binaries === undefined) throw new Error(howToInstall);
   return startRouterServer(binaries);
 }
 

@@ -77,7 +77,10 @@ export async function startStub(
 ): Promise<Stub> {
   const { gate, calls, lookups } = createStubGate(overrides);
   const { logger, log } = createStubLog();
-  const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
+  const readiness = async (deadline: number) => ({
+    isReady: (await gate.readVersion(deadline)).migration === "1",
+    otherCells: (await gate.readCells(deadline)).map(({ cell }) => cell),
+  });
   const limits = { ...defaultLimits, ...limited };
   const handler = createApp({ routes, gate, keys: list, log: logger, limits, readiness });
   const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
@@ -116,6 +119,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
         variant,
         amount_unit: "major",
         sealed_secret: seal(keys, credentialPurpose(accessKey), secret),
+        cell: null,
       };
     },
     async perform(_, call) {
@@ -133,6 +137,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
     ],
     isDiskFull: () => false,
     readVersion: async () => ({ migration: "1", code: "1", cell: 1, server_cell: 1 }),
+    readCells: async () => [],
     registerKeys: async () => [],
     checkSession: async () => {},
     async end() {},

@@ -1,0 +1,72 @@
+// The cells of the gate. Without a router there is one, which is the database. Behind a router, each cell gets its own
+// when the gate first learns of a tenant there: from the answer of gate.find_credential, which names the cell.
+import { openCell, type Cell, type CellLoad, type CellParts } from "./cell-calls.ts";
+
+export type Cells = {
+  /** The database, or the router itself: for what concerns no tenant, or one whose cell is not known. */
+  base: Cell;
+  /** Where a tenant was found last. */
+  ofTenant(tenantId: number): Cell;
+  /** Where an access key was found last. undefined: nowhere, or without a router. */
+  ofKey(accessKey: string): Cell | undefined;
+  ofNumber(cell: number): Cell;
+  /** Notes where a credential was found. null: without a router. */
+  note(accessKey: string, tenantId: number, cell: number | null): void;
+  /** The numbers of the cells that are down. */
+  down(): number[];
+  load(): CellLoad;
+  reconnect(): void;
+  end(): Promise<void>;
+};
+
+const mostKeys = 10_000;
+
+export function openCells(parts: Omit<CellParts, "cell">): Cells {
+  const base = openCell({ ...parts, cell: null });
+  const cells = new Map<number, Cell>();
+  // There is one entry for each tenant, so none is ever removed.
+  const ofTenants = new Map<number, Cell>();
+  const ofKeys = new Map<string, Cell>();
+  const all = () => [base, ...cells.values()];
+
+  function ofNumber(number: number): Cell {
+    const cell = cells.get(number) ?? openCell({ ...parts, cell: number });
+    cells.set(number, cell);
+    return cell;
+  }
+
+  return {
+    base,
+    ofTenant: (tenantId) => ofTenants.get(tenantId) ?? base,
+    ofKey: (accessKey) => ofKeys.get(accessKey),
+    ofNumber,
+    note(accessKey, tenantId, number) {
+      if (number === null) return;
+      const cell = ofNumber(number);
+      ofTenants.set(tenantId, cell);
+      // Drops the oldest entry: a map keeps its entries in the order of insertion.
+      if (ofKeys.size >= mostKeys) ofKeys.delete(ofKeys.keys().next().value!);
+      ofKeys.set(accessKey, cell);
+    },
+    down: () => [...cells].filter(([, cell]) => cell.isDown()).map(([number]) => number),
+    load: () =>
+      all()
+        .map((cell) => cell.load())
+        .reduce(addLoads),
+    reconnect: () => all().forEach((cell) => cell.reconnect()),
+    end: async () => void (await Promise.all(all().map((cell) => cell.end()))),
+  };
+}
+
+function addLoads(sum: CellLoad, load: CellLoad): CellLoad {
+  const lanes = Object.entries(sum.lanes).map(([name, one]) => {
+    const other = load.lanes[name]!;
+    const added = { busy: one.busy + other.busy, waiting: one.waiting + other.waiting, width: one.width + other.width };
+    return [name, added];
+  });
+  return {
+    waiting: sum.waiting + load.waiting,
+    lanes: Object.fromEntries(lanes),
+    isDiskFull: sum.isDiskFull || load.isDiskFull,
+  };
+}
