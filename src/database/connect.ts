@@ -1,6 +1,6 @@
 // Opens connections to the database. They go to the server that takes writes, if DATABASE_URL names several.
 //
-// The driver's pool rotates through its connections. We give each connection a driver instance and pool them in pool.ts.
+// The driver's pool rotates through its connections. So each connection is a driver instance, and pool.ts pools them.
 // Only this file and driver.ts know the driver.
 import postgres from "postgres";
 import { type Address, formatUrl, isSought, listServers } from "../config/database-address.ts";
@@ -56,7 +56,7 @@ export function openSession(address: Address, options: Options): Session {
 const finders = new WeakMap<Address, Find>();
 
 /** Returns the server to connect to now. Only if the address names several, it is asked for. */
-export async function findServer(address: Address): Promise<Address> {
+async function findServer(address: Address): Promise<Address> {
   if (!isSought(address)) return address;
   const find = finders.get(address) ?? createFinder(address, { ask: askTimeline, isConnectionError });
   finders.set(address, find);
