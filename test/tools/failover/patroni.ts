@@ -14,7 +14,14 @@ import type { Teardown } from "../../support/scenario.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { killTree, onServer, type Cluster } from "./cluster.ts";
 
-type Member = { name: string; address: Address; data: string; start(): ChildProcess; patroni: ChildProcess | null };
+type Member = {
+  name: string;
+  address: Address;
+  rest: number;
+  data: string;
+  start(): ChildProcess;
+  patroni: ChildProcess | null;
+};
 type Run = (name: string, program: string, args: string[]) => ChildProcess;
 
 const host = "127.0.0.1";
@@ -46,7 +53,7 @@ export async function startPatroni(t: Teardown, folder: string): Promise<Cluster
   );
   two.patroni = two.start();
   let [primary, standby] = [one, two];
-  await untilSynchronous(primary);
+  await untilSynchronous(two);
   return {
     address: { ...one.address, others: [{ host, port: two.address.port }] },
     cutStandbyOff: null,
@@ -64,7 +71,7 @@ export async function startPatroni(t: Teardown, folder: string): Promise<Cluster
     },
     async rebuild() {
       standby.patroni = standby.start();
-      await untilSynchronous(primary);
+      await untilSynchronous(standby);
     },
   };
 }
@@ -94,7 +101,7 @@ async function openMember(
   const file = path.join(parts.place, `${name}.yml`);
   writeFileSync(file, stringify(describe({ ...parts, name, port, rest, data })), { mode: 0o644 });
   const address = { host, port, user: "postgres", database: "coupon" };
-  const member: Member = { name, address, data, start: () => run(name, "patroni", [file]), patroni: null };
+  const member: Member = { name, address, rest, data, start: () => run(name, "patroni", [file]), patroni: null };
   t.teardown(async () => {
     // Patroni stops its server.
     member.patroni?.kill("SIGTERM");
@@ -144,11 +151,12 @@ async function untilWritable({ name, address }: Member): Promise<void> {
   await waitUntil(`${name} to take writes`, isWritable, { everyMs: 50 });
 }
 
-async function untilSynchronous({ address }: Member): Promise<void> {
-  await waitUntil("the synchronous standby", () =>
-    onServer({ ...address, database: "postgres" }, async (psql) => {
-      const rows = await psql.rows("select from pg_stat_replication where sync_state = 'sync'");
-      return rows.length === 1;
-    }).catch(() => false),
-  );
+// PostgreSQL says so a moment before Patroni would promote it.
+async function untilSynchronous({ name, rest }: Member): Promise<void> {
+  const isSynchronous = () =>
+    fetch(`http://${host}:${rest}/sync`).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+  await waitUntil(`${name} to be the synchronous standby`, isSynchronous, { everyMs: 200 });
 }

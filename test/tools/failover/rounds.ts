@@ -89,7 +89,9 @@ async function prepare(
   void api.ended.then(() => ended.push("serve"));
   void worker.ended.then(() => ended.push("work"));
   t.teardown(() => Promise.all([api.stop(), worker.stop()]));
-  return { owner, ended, tills: startTills(api.url, codes, clients) };
+  const tills = startTills(api.url, codes, clients);
+  t.teardown(tills.abort);
+  return { owner, ended, tills };
 }
 
 async function runRound(run: Run, number: number): Promise<void> {
@@ -156,7 +158,7 @@ async function waitForWork(owner: Database, since: number): Promise<number> {
 function startTills(url: string, codes: string[], count: number) {
   const ok = new Set<string>();
   const client = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
-  let [isStopping, unknown, answers] = [false, 0, 0];
+  let [isStopping, isAborted, unknown, answers] = [false, false, 0, 0];
   let [resetAt, firstOkAt]: [number, number | null] = [0, null];
 
   async function redeem(coupon: string): Promise<void> {
@@ -174,6 +176,7 @@ function startTills(url: string, codes: string[], count: number) {
       if (status !== 503 && status !== 409) throw new Error(`redeem: ${status} ${text}`);
       if (json.code !== "UNAVAILABLE" && json.code !== "REQUEST_IN_PROGRESS") throw new Error(`redeem: ${text}`);
       unknown += 1;
+      if (isAborted) return;
       await sleep(100);
     }
   }
@@ -199,9 +202,14 @@ function startTills(url: string, codes: string[], count: number) {
       resetAt = performance.now();
       firstOkAt = null;
     },
+    /** Once each outcome is known. */
     async stop() {
       isStopping = true;
       await running;
+    },
+    abort() {
+      isStopping = isAborted = true;
+      return running;
     },
   };
 }

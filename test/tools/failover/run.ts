@@ -15,8 +15,8 @@ async function runFailovers({ rounds, clients, patroni }: Options): Promise<void
   const ends: (() => unknown)[] = [];
   const folder = makeTemporaryFolder("coupon-failover-");
   const end = async (): Promise<void> => {
-    await stopLoggedPrograms();
     for (const one of ends.splice(0).reverse()) await one();
+    await stopLoggedPrograms();
   };
   onStop(end);
   const t = { teardown: (one: () => unknown) => void ends.push(one) };
