@@ -28,7 +28,7 @@ export type Totals = {
 type Kind = "kill" | "cancel" | "time out";
 const kinds: Kind[] = ["kill", "cancel", "time out"];
 const servedWithinMs = 10_000;
-const workedWithinMs = 40_000;
+const workedWithinMs = 15_000;
 const couponsPerRound = 3_000;
 const answersBeforeFault = 50;
 const patienceMs = 60_000;
@@ -91,7 +91,16 @@ async function prepare(
   t.teardown(() => Promise.all([api.stop(), worker.stop()]));
   const tills = startTills(api.url, codes, clients);
   t.teardown(tills.abort);
-  return { owner, ended, tills };
+  const submitter = createClient({ url: api.url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  async function submit(): Promise<string> {
+    const body = { request_id: newRequestId(), template, total_count: 1 };
+    const accepted = await waitUntil("a batch to be accepted", async () => {
+      const { status, json } = await submitter.post("/v1/batches", body);
+      return status === 200 && json;
+    });
+    return accepted.batch.external_id;
+  }
+  return { owner, ended, tills, submit };
 }
 
 async function runRound(run: Run, number: number): Promise<void> {
@@ -109,14 +118,14 @@ async function runRound(run: Run, number: number): Promise<void> {
   const answered = [...tills.ok];
   const ids = await waitUntil("the promoted database", () => readIds(owner).catch(() => null));
   const lost = answered.filter((id) => !ids.has(id)).length;
-  const workedMs = await waitForWork(owner, since);
+  const workedMs = await waitForWork(run, since);
   print(
     `${String(number).padStart(3)}  ${kind.padEnd(8)}  ${unknown} unknown before the kill; served again after ` +
       `${Math.round(servedMs)} ms, worked after ${Math.round(workedMs)} ms; lost ok ${lost}`,
   );
   totals.servedMs.push(servedMs);
   if (servedMs > servedWithinMs) fail(run, `calls must be served within ${servedWithinMs} ms`);
-  if (workedMs > workedWithinMs) fail(run, `events must be sequenced within ${workedWithinMs} ms`);
+  if (workedMs > workedWithinMs) fail(run, `the worker must work within ${workedWithinMs} ms`);
   await cluster.rebuild();
 }
 
@@ -140,17 +149,19 @@ async function breakOff(cluster: Cluster, kind: Kind): Promise<void> {
   }
 }
 
-// After how many milliseconds the last event that is there now has its position.
-async function waitForWork(owner: Database, since: number): Promise<number> {
-  const read = async () => {
-    const [row] = await owner.rows<{ done: string; last: string }>(
-      `select (select s.high_seq from core.sequencer s) as done, (select max(e.event_seq) from rules.event e) as last`,
+// After how many milliseconds the worker has given every event its position, and has minted a new batch. That one is a
+// job of graphile-worker, which has its own connections.
+async function waitForWork({ owner, submit }: Run, since: number): Promise<number> {
+  const batch = await submit();
+  const hasWorked = async () => {
+    const [row] = await owner.rows<{ is_done: boolean }>(
+      `select (select s.high_seq from core.sequencer s) >= (select max(e.event_seq) from rules.event e)
+              and (select b.status <> 'PENDING' from core.batch b where b.external_id = $1) as is_done`,
+      [batch],
     );
-    return row!;
+    return row!.is_done;
   };
-  const { last } = await waitUntil("an event", () => read().catch(() => null));
-  const hasWorked = () => read().then(({ done }) => BigInt(done) >= BigInt(last));
-  const found = await waitAtMost(workedWithinMs, () => hasWorked().catch(() => false));
+  const found = await waitAtMost(workedWithinMs, () => hasWorked().catch(() => false), { everyMs: 50 });
   return found === null ? Infinity : performance.now() - since;
 }
 
