@@ -89,7 +89,8 @@ export function describeConnection(address: Address, role: string) {
  * them by readTls. The connection acts as `role`.
  */
 export function formatRoleUrl(address: Address, role: string): string {
-  const options = Object.entries({ ...sessionSettings, role })
+  // Jobs are wake-up calls: they need not wait for a synchronous standby, and nothing here could cancel that wait.
+  const options = Object.entries({ ...sessionSettings, synchronous_commit: "local", role })
     .map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`)
     .join(" ");
   const { parameters } = withoutTls(address);

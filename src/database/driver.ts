@@ -23,6 +23,7 @@ import { readTls, withoutTls } from "./tls.ts";
 import type { Options } from "./types.ts";
 
 const endDeadlineMs = 3_000;
+const cancelAtEndMs = 2_500;
 // A statement has this much longer than its statement_timeout.
 const cancelAfterMs = 500;
 
@@ -38,9 +39,10 @@ type Query<T> = Promise<T> & { state?: object | null; canceller?: (query: unknow
 type Running = { query: Query<unknown>; isUnreplicated: boolean; deadline: number; watch(): void };
 
 const late = watchDeadlines<Running>(({ query, watch }) => {
-  if (query.state) query.canceller?.(query).catch(() => {});
+  if (query.state) cancel(query);
   else watch();
 });
+const cancel = (query: Query<unknown>): void => void query.canceller?.(query).catch(() => {});
 
 /** Opens at its first statement, and again after a loss. */
 export function openDriver(address: Address, options: Options, more: DriverOptions): Connection {
@@ -89,8 +91,11 @@ export function openDriver(address: Address, options: Options, more: DriverOptio
     },
     async end() {
       const ending = sql.end({ timeout: endDeadlineMs / 1_000 });
+      // A statement that waits for a standby would keep its server process after the connection is closed.
+      const timer = setTimeout(() => running.forEach(({ query }) => query.state && cancel(query)), cancelAtEndMs);
       // Connections that do not close are not an error: the caller could do nothing about it.
       await beforeDeadline(ending, performance.now() + endDeadlineMs + 500).catch(() => {});
+      clearTimeout(timer);
     },
   };
 }

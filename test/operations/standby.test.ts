@@ -42,6 +42,7 @@ async function setStandby(name: string): Promise<void> {
     return row!.name === name;
   });
 }
+const countWaiting = async () => (await psql.rows("select from pg_stat_activity where wait_event = 'SyncRep'")).length;
 // Ends the waits of all commits until there is an answer.
 async function whileEnding<T>(how: "cancel" | "terminate", answer: Promise<T>): Promise<T> {
   let isAnswered = false;
@@ -70,9 +71,14 @@ t.test("a commit whose wait for the standby is cancelled is an error, and so is 
   t.strictSame([...(await database.rows("select 1 as n"))], [{ n: 1 }], "the connection works on");
   await whileEnding("terminate", t.rejects(database.rows(text, [5]), { code: "CONNECTION_CLOSED" }));
   await t.rejects(limited.rows(text, [6]), lost, "the server has no time limit for this, so the client cancels");
+  const given = connect(primary.address, options);
+  const up = t.rejects(given.rows(text, [7]), lost, "nor does a statement keep its process when its connection ends");
+  await waitUntil("the wait", async () => (await countWaiting()) === 1);
+  await Promise.all([given.end(), up]);
+  t.equal(await countWaiting(), 0);
   const rows = await psql.rows<{ number: number }>("select number from public.written order by 1");
   const numbers = rows.map(({ number }) => number);
-  t.strictSame(numbers, [1, 2, 3, 4, 5, 6], "all are committed here");
+  t.strictSame(numbers, [1, 2, 3, 4, 5, 6, 7], "all are committed here");
 });
 
 t.test("a till that repeats a redeem gets ok only when the standby has it", async (t) => {
