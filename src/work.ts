@@ -13,10 +13,9 @@ import { stopOnSignal } from "./common/program.ts";
 import { programSettings, workSettings } from "./config/settings.ts";
 import { createKeyReview, fingerprintKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
-import { connect, formatRoleUrl, openSession } from "./database/connect.ts";
+import { connect, describeConnection, openSession } from "./database/connect.ts";
 import { openReconnecting } from "./database/reconnecting.ts";
 import { refuseSettings } from "./database/session-settings.ts";
-import { readTls } from "./database/tls.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
@@ -188,7 +187,7 @@ function startRunner(
     check: (payload) => check(payload as CheckOptions),
   };
   return startGraphileRunner({
-    connection: { connectionString: formatRoleUrl(address, role), ssl: readTls(address) },
+    ...describeConnection(address, role),
     taskList,
     crontab,
     concurrency: otherJobsAtOnce + maxSubscribersAtOnce,

@@ -141,7 +141,13 @@ function readAddress(text: string | null, password: string | undefined): Address
     // The message does not repeat the value, which may hold a password.
     throw new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database");
   }
-  if (address !== null) checkTls(address);
+  if (address !== null) {
+    checkTls(address);
+    // libpq has more values. Each of our programs writes, so each of them needs the server that takes writes.
+    const { target_session_attrs: target = "read-write" } = address.parameters ?? {};
+    if (target !== "read-write" && target !== "primary")
+      throw new ConfigError("DATABASE_URL: target_session_attrs must be read-write or primary");
+  }
   // The driver of graphile-worker does not decode these characters in the name of a database.
   if (/[;/?:@&=+$,#]/.test(address?.database ?? ""))
     throw new ConfigError("DATABASE_URL: the name of the database must not contain any of ; / ? : @ & = + $ , #");
@@ -151,8 +157,7 @@ function readAddress(text: string | null, password: string | undefined): Address
 const tlsModes = ["disable", "require", "verify-ca", "verify-full"];
 
 // The drivers support fewer parameters than libpq, and one of them would send an unknown one to the server.
-function checkTls({ host, parameters = {} }: Address): void {
-  if (host.includes(",")) throw new ConfigError("DATABASE_URL must name one host");
+function checkTls({ parameters = {} }: Address): void {
   const { sslmode, sslrootcert } = parameters;
   const isTls = (name: string) => /^(ssl|channel_binding)/.test(name);
   const other = Object.keys(parameters).find((name) => isTls(name) && !/^ssl(mode|rootcert)$/.test(name));

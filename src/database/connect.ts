@@ -1,23 +1,16 @@
-// The only file that knows the driver (postgres.js). It works around the driver's surprises:
-// - By default it sends any number of statements before the first is answered. We send one at a time, so that no call
-//   waits behind another call's row lock, and two where the caller asks for it (`pipe` in types.ts).
-// - It repeats a statement whose plan is outdated, and then takes the answer of the statement behind it for the
-//   repeated one's. So it may not repeat a statement in a pipe; pool.ts does.
-// - Its pool rotates through the connections. We give each connection a driver instance and pool them in pool.ts.
-// - It has no query deadline. statement_timeout bounds the server; callers bound the rest.
-// - Its end() may never return, so ours has a deadline.
-// - At each connect it runs a query to learn the array types. If the server goes away at that moment, nothing catches
-//   the error and the process ends. So fetch_types is off, and this file writes and reads arrays.
-import { isIPv6 } from "node:net";
+// Opens connections to the database. They go to the server that takes writes, if DATABASE_URL names several.
+//
+// The driver's pool rotates through its connections. So each connection is a driver instance, and pool.ts pools them.
+// Only this file and driver.ts know the driver.
 import postgres from "postgres";
-import { type Address, formatUrl, isSocketFolder } from "../config/database-address.ts";
-import { beforeDeadline } from "../common/deadline.ts";
+import { type Address, formatUrl, isSought, listServers } from "../config/database-address.ts";
+import { openDriver, type DriverOptions } from "./driver.ts";
 import { createPool } from "./pool.ts";
+import { createFinder, followPrimary, type Connection, type Find } from "./primary.ts";
 import { sessionSettings } from "./session-settings.ts";
 import { readTls, withoutTls } from "./tls.ts";
 import type { Database, Options, Session } from "./types.ts";
 
-const endDeadlineMs = 3_000;
 // Where the server finds that a prepared statement is gone, or that its columns or those of a function have changed.
 const outdated = new Set(["FetchPreparedStatement", "RevalidateCachedQuery", "tupledesc_match"]);
 
@@ -27,7 +20,7 @@ export function connect(address: Address, options: Options): Database {
     max: options.max ?? 10,
     // max_pipeline counts the statements that wait for the first one's answer. With 1, the driver would send the next
     // only after both are answered.
-    open: (onLost) => wrap(open(address, options, { max: 1, max_pipeline: 2, onclose: onLost })),
+    open: (onLost) => open(address, options, { max: 1, max_pipeline: 2, onclose: onLost }),
     // The driver keeps the error of a lost connection and would fail the next statement with it.
     isOutdated: (error) => error instanceof postgres.PostgresError && outdated.has(error.routine ?? ""),
     isSpent: (error) => /CONNECTION_CLOSED|ECONNRESET|EPIPE/.test(String((error as { code?: unknown }).code)),
@@ -37,36 +30,67 @@ export function connect(address: Address, options: Options): Database {
 export function openSession(address: Address, options: Options): Session {
   const lost = new AbortController();
   // By default the driver closes connections of a certain age, even in the middle of a transaction.
-  const sql = open(address, options, {
+  const connection = open(address, options, {
     max: 1,
     max_lifetime: null,
     onclose: () => lost.abort(),
     onnotify: options.onNotify,
   });
-  const database = wrap(sql);
   const check = (): void => {
     if (lost.signal.aborted) throw new Error("the connection to the database was lost");
   };
   return {
-    ...database,
+    ...connection,
     lost: lost.signal,
     async rows<T>(text: string, params?: readonly unknown[]) {
       check();
-      return database.rows<T>(text, params);
+      return connection.rows<T>(text, params);
     },
     async run(text) {
       check();
-      await sql.unsafe(text).simple();
+      await connection.run(text);
     },
   };
 }
 
+const finders = new WeakMap<Address, Find>();
+
+/** Returns the server to connect to now. Only if the address names several, it is asked for. */
+async function findServer(address: Address): Promise<Address> {
+  if (!isSought(address)) return address;
+  const find = finders.get(address) ?? createFinder(address, { ask: askTimeline, isConnectionError });
+  finders.set(address, find);
+  return find();
+}
+
+async function askTimeline(server: Address): Promise<number | null> {
+  const session = openSession(server, { name: "coupon find primary", statementTimeoutMs: 2_000 });
+  try {
+    const [row] = await session.rows<{ timeline: string | null }>(
+      `select case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline`,
+    );
+    return row!.timeline === null ? null : parseInt(row!.timeline, 16);
+  } finally {
+    void session.end();
+  }
+}
+
+/** How graphile-worker connects, which uses another driver (pg). That one knows one host, so it asks for the server. */
+export function describeConnection(address: Address, role: string) {
+  const [server] = listServers(address) as [Address];
+  // pg adds the host that it connects to.
+  const { host: _, ...tls } = readTls(server) || {};
+  const connection = { connectionString: formatRoleUrl(server, role), ssl: readTls(server) && tls };
+  return { connection, findServer: () => findServer(address) };
+}
+
 /**
- * Returns the URL for graphile-worker, which uses another driver (pg). It has no parameters for TLS: that driver gets
+ * Returns the URL of a server for pg. It has no parameters for TLS: that driver gets
  * them by readTls. The connection acts as `role`.
  */
 export function formatRoleUrl(address: Address, role: string): string {
-  const options = Object.entries({ ...sessionSettings, role })
+  // Jobs are wake-up calls: they need not wait for a synchronous standby, and nothing here could cancel that wait.
+  const options = Object.entries({ ...sessionSettings, synchronous_commit: "local", role })
     .map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`)
     .join(" ");
   const { parameters } = withoutTls(address);
@@ -92,107 +116,30 @@ export function sqlPlace(error: unknown): { position?: number; bodyLine?: number
 }
 
 const connectionErrors = [
-  // Codes of the driver.
-  /^(CONNECT_TIMEOUT|CONNECTION_\w+)$/,
+  // Codes of the driver, and ours.
+  /^(CONNECT_TIMEOUT|CONNECTION_\w+|COMMIT_NOT_REPLICATED)$/,
   // Codes of the system.
   /^E(CONNREFUSED|CONNRESET|PIPE|NOENT|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)$/,
   // Codes of the server: connection exceptions, shutdowns, too many connections.
   /^(08\w{3}|57P0[123]|53300)$/,
 ];
 
-/** Whether the server could not be reached or went away, so that the caller may try again. */
+/**
+ * Whether the server could not be reached or went away, or a commit is perhaps not on the synchronous standby, so that
+ * the caller may try again.
+ */
 export function isConnectionError(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== "string") return error instanceof AggregateError && error.errors.some(isConnectionError);
   return connectionErrors.some((codes) => codes.test(code));
 }
 
-function wrap(sql: postgres.Sql): Database {
-  // Without `simple: false`, which the driver's types lack, a statement without parameters is not prepared.
-  const prepared = { prepare: true, simple: false } as postgres.UnsafeQueryOptions;
-  return {
-    async rows<T>(text: string, params: readonly unknown[] = [], pipe?: object) {
-      // The driver repeats only what it calls prepared.
-      const onexecute = () => Object.assign(query, { prepared: false });
-      const options = pipe === undefined ? prepared : ({ ...prepared, onexecute } as postgres.UnsafeQueryOptions);
-      const query = sql.unsafe(text, toParams(params), options);
-      return (await query) as unknown as T[];
-    },
-    async end() {
-      const ending = sql.end({ timeout: endDeadlineMs / 1_000 });
-      // Connections that do not close are not an error: the caller could do nothing about it.
-      await beforeDeadline(ending, performance.now() + endDeadlineMs + 500).catch(() => {});
-    },
-  };
-}
-
-function open(address: Address, options: Options, more: object): postgres.Sql {
-  const { name, role, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs, settings } = options;
-  const all = {
-    // equivalent mutant (literal): sessions send one statement at a time
-    max_pipeline: 0,
-    connect_timeout: 5,
-    // equivalent mutant (literal): we list the array types that we read
-    fetch_types: false,
-    types: arrayTypes,
-    // In seconds. By default the pause between attempts grows to 20 s, although the database may be back long before.
-    // equivalent mutant (condition, comparison, literal): only the pause before a connection is opened again changes
-    backoff: (retries: number) => (retries === 0 ? 0 : 0.2),
-    ssl: readTls(address),
-    onnotice: () => {},
-    connection: {
-      ...sessionSettings,
-      ...settings,
-      application_name: name,
-      ...(role !== undefined && { role }),
-      ...(statementTimeoutMs !== undefined && { statement_timeout: statementTimeoutMs }),
-      ...(lockTimeoutMs !== undefined && { lock_timeout: lockTimeoutMs }),
-      ...(idleTimeoutMs !== undefined && { idle_session_timeout: idleTimeoutMs }),
-    },
-    ...more,
-  };
-  // The driver takes some parameters only from a URL. It cannot read a URL with a socket or an IPv6 address, and it
-  // does not decode the name of the database.
-  const { host, port, database } = address;
-  const plain = withoutTls(address);
-  if (!isSocketFolder(host) && !isIPv6(host))
-    return postgres(formatUrl(plain), { ...all, database } as postgres.Options<{}>);
-  const url = formatUrl({ ...plain, host: "localhost" });
-  // The driver cuts a host at its first colon, but not a host in a list.
-  const place = isIPv6(host) ? { host: [host], port: [port] } : { host, port };
-  return postgres(url, { ...all, ...place, database } as postgres.Options<{}>);
-}
-
-/**
- * By type OID: int2[] and int4[] as numbers; int8[], numeric[], text[], varchar[], name[] and uuid[] as strings;
- * bytea[] as buffers, which are only read.
- */
-const arrayTypes = {
-  integers: {
-    to: 1007,
-    from: [1005, 1007],
-    parse: (text: string) => parseArray(text).map((item) => item && Number(item)),
-    serialize: String,
-  },
-  bytes: {
-    to: 1001,
-    from: [1001],
-    parse: (text: string) => parseArray(text).map((item) => item && Buffer.from(item.slice(2), "hex")),
-    serialize: String,
-  },
-  texts: { to: 1009, from: [1016, 1231, 1009, 1015, 1003, 2951], parse: parseArray, serialize: String },
-};
-
-const toParams = (params: readonly unknown[]): never[] =>
-  params.map((param) => (Array.isArray(param) ? formatArray(param) : param)) as never[];
-
-function formatArray(items: unknown[]): string {
-  const format = (item: unknown): string => (item === null ? "null" : `"${String(item).replace(/["\\]/g, "\\$&")}"`);
-  return `{${items.map(format).join()}}`;
-}
-
-function parseArray(text: string): (string | null)[] {
-  return Array.from(text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|[^,]+/gs), ([item, quoted]) =>
-    quoted !== undefined ? quoted.replace(/\\(.)/gs, "$1") : item === "NULL" ? null : item,
-  );
+function open(address: Address, options: Options, more: DriverOptions): Connection {
+  if (!isSought(address)) return openDriver(address, options, more);
+  return followPrimary({
+    find: () => findServer(address),
+    openAt: (server, onclose) => openDriver(server, options, { ...more, onclose }),
+    onLost: more.onclose,
+    isReadOnly: (error) => sqlState(error) === "25006",
+  });
 }

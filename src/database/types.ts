@@ -7,6 +7,7 @@ export interface Options {
   role?: string;
   /** The most connections to open at once. */
   max?: number;
+  /** The client cancels half a second later: the server's own limit leaves out the wait for a synchronous standby. */
   statementTimeoutMs?: number;
   lockTimeoutMs?: number;
   /** The server ends a session that sends nothing for this time. */

@@ -14,6 +14,7 @@ type Parts = { connections: Pick<Connections, "twice">; everyMs?: number };
 const slowMs = 1;
 const keptSamples = 5;
 const withinMs = 1_000;
+const pauseAfterFailureMs = 10_000;
 // In the order of its columns. The message is not for anyone: it makes the transaction one that is flushed.
 const statement = `select pg_logical_emit_message(true, 'coupon', '')::text as message,
   extract(epoch from clock_timestamp())::float8 * 1000 as at`;
@@ -34,8 +35,9 @@ export function createCommitTime({ connections, everyMs = 1_000 }: Parts): Commi
     isSlow() {
       if (performance.now() >= isDueAt) {
         isDueAt = performance.now() + everyMs;
-        // Calls show what is wrong with the database.
-        measure().catch(() => {});
+        // Calls show what is wrong with the database. A sample that failed may run on, for example while a synchronous
+        // standby is away, and takes a connection.
+        measure().catch(() => (isDueAt += pauseAfterFailureMs));
       }
       return samples.length > 0 && Math.min(...samples) >= slowMs;
     },

@@ -17,6 +17,8 @@ import type { Logger } from "../common/log.ts";
 export type GraphileParts = {
   /** Where and how it connects: parts of the configuration of the pool. */
   connection: { connectionString: string; ssl: pg.PoolConfig["ssl"] };
+  /** Returns the server to connect to. Without it, the one in `connection` is meant. */
+  findServer?: () => Promise<{ host: string; port: number }>;
   taskList: TaskList;
   crontab: string;
   /** Jobs that this process runs at once. */
@@ -26,13 +28,17 @@ export type GraphileParts = {
 
 export async function startGraphileRunner({
   connection,
+  findServer,
   taskList,
   crontab,
   concurrency,
   log,
 }: GraphileParts): Promise<Runner> {
   const lines = log.child({ from: "graphile-worker" });
-  const { pgPool, end } = openPool(connection, lines);
+  const { pgPool, end } = openPool(
+    findServer === undefined ? connection : { ...connection, Client: createClient(findServer) },
+    lines,
+  );
   const shared: SharedOptions = {
     pgPool,
     logger: forwardTo(lines),
@@ -79,6 +85,17 @@ function openPool(connection: pg.PoolConfig, log: Logger): { pgPool: pg.Pool; en
     await Promise.all([...open].map((client) => new Promise<void>((resolve) => client.on("end", resolve))));
   };
   return { pgPool, end: () => (ended ??= endOnce()) };
+}
+
+// pg knows one host, and its pool would return to it after a failover. So each connection asks where to go.
+function createClient(findServer: NonNullable<GraphileParts["findServer"]>): new () => pg.Client {
+  class Client extends pg.Client {}
+  // The pool connects with a callback.
+  Client.prototype.connect = function connect(this: Client, callback: (error: Error) => void): void {
+    const found = findServer().then(({ host, port }) => Object.assign(this, { host, port }));
+    found.then(() => pg.Client.prototype.connect.call(this, callback), callback);
+  } as pg.Client["connect"];
+  return Client;
 }
 
 // Deletes jobs that have failed for good: those of killed workers, once graphile-worker has unlocked them after 4 h.

@@ -18,7 +18,7 @@ export type GetWorkerSession = () => WorkerSession | null;
 export const idleTimeoutMs = 8_000;
 
 export type WorkerSessionParts = {
-  open: (options: Pick<Options, "name" | "idleTimeoutMs">) => Session;
+  open: (options: Pick<Options, "name" | "idleTimeoutMs" | "settings">) => Session;
   /** Other connections of this program are silent. */
   onSilent: () => void;
   log: Logger;
@@ -29,7 +29,8 @@ export function keepWorkerSession({ open, onSilent, log }: WorkerSessionParts): 
   let wasLost = false;
 
   const heartbeat = startHeartbeat({
-    open: () => open({ name: "coupon worker session", idleTimeoutMs }),
+    // A number need not wait for a synchronous standby: leases, which name it, do.
+    open: () => open({ name: "coupon worker session", idleTimeoutMs, settings: { synchronous_commit: "local" } }),
     begin: joinWorkers,
     onBegin(number) {
       const ending = new AbortController();

@@ -189,8 +189,24 @@ const tcp = { host: "db.example.com", port: 6432, user: "coupon", password: "pw"
 const socket = { host: "/run/postgresql", port: 5433, user: "coupon", database: "coupon" };
 const usual = { host: "db", port: 5432 };
 
-t.test("a URL names a host or the folder of a unix socket", async (t) => {
+t.test("a URL names hosts or folders of unix sockets", async (t) => {
+  const one = { host: "one", port: 5432 };
+  const others = [
+    { host: "::1", port: 5433 },
+    { host: "two", port: 5432 },
+  ];
   const urls: Record<string, Address> = {
+    "postgres://coupon:p,w@one,[::1]:5433,two/coupon": {
+      ...one,
+      others,
+      user: "coupon",
+      password: "p,w",
+      database: "coupon",
+    },
+    "postgres:///?host=one,::1,two&port=5432,5433,5432": { ...one, others },
+    "postgres:///?host=one,two&port=6432": { host: "one", port: 6432, others: [{ host: "two", port: 6432 }] },
+    "postgres://one/?target_session_attrs=primary": { ...one, parameters: { target_session_attrs: "primary" } },
+    "postgres://one/?target_session_attrs=read-write": { ...one, parameters: { target_session_attrs: "read-write" } },
     "postgres://coupon:pw@db.example.com:6432/coupon": tcp,
     "postgresql://coupon:pw@db.example.com:6432/coupon": tcp,
     "postgres://coupon@/coupon?host=/run/postgresql&port=5433": socket,
@@ -234,6 +250,10 @@ t.test("other texts are refused, and the message does not repeat them", async (t
     "postgres://db:65536/coupon",
     "postgres://db:0/coupon",
     "postgres://coupon:50%@db/coupon",
+    "postgres://one,/coupon",
+    "postgres://one:1:2,two/coupon",
+    "postgres:///coupon?host=one,two,three&port=1,2",
+    "postgres:///coupon?host=one&port=1,2",
   ])
     t.throws(() => readConfig({ DATABASE_URL: text }), new ConfigError(message), text);
   const aboutName = "DATABASE_URL: the name of the database must not contain any of ; / ? : @ & = + $ , #";

@@ -21,9 +21,11 @@ t.test("commits are slow if even the fastest of the last five took a millisecond
     return [[{ at: 5 }], [{ at: 5 + ms }]] as never;
   };
   const { isSlow } = createCommitTime({ connections: { twice } });
+  let pause = 1_000;
   const measure = async (ms: number | Error): Promise<boolean> => {
     next.push(ms);
-    clock.pass(1_000);
+    clock.pass(pause);
+    pause = ms instanceof Error ? 11_000 : 1_000;
     isSlow();
     await settle();
     return isSlow();
@@ -37,6 +39,11 @@ t.test("commits are slow if even the fastest of the last five took a millisecond
   clock.pass(999);
   isSlow();
   t.equal(asked, 9, "once a second");
+  clock.pass(1);
+  await measure(new Error("no answer"));
+  clock.pass(10_999);
+  isSlow();
+  t.equal(asked, 10, "after a failure, ten seconds later");
 });
 
 t.test("a commit is measured on one connection, and writes to the log", async (t) => {
