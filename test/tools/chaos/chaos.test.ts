@@ -46,5 +46,6 @@ t.test("the checker finds an effect without an ok answer, and two different answ
   const { lost, phantom, contradictions } = await compareAnswers(environment.owner, { ...history, entries });
   const tables = phantom.map((effect) => effect.split(" ")[0]).sort();
   fits(t, tables, ["event", "feed", "ledger", "redemption", "request"]);
-  t.strictSame([lost.length, contradictions.length], [1, 1], "the record of the redeem has another answer");
+  t.equal(lost.length, 1, "the record of the redeem has another answer");
+  t.equal(contradictions.length, 2, "the answers to the confirm differ, and neither is a replay");
 });
