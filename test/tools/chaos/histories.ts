@@ -74,18 +74,19 @@ function print({ id, batch, template }: Subject, operations: Operation[], confli
     const moment = (at: number) => String(Math.round(at - operations[0]!.from)).padStart(6);
     const time = `${moment(from)} – ${to === Infinity ? "     ?" : moment(to)}`;
     const what = `${call.by.accessKey} ${call.operation} ${call.requestId} ${JSON.stringify(values)}`;
-    return `  ${isMarked(operation) ? "!!" : "  "} ${time}  ${what}: ${printAnswers(operation)}`;
+    return `  ${isMarked(operation) ? "!!" : "  "} ${time}  ${what}: ${printAnswers(operation, id)}`;
   });
   return [`coupon ${id} of ${batch}, ${template}; !! marks answers that contradict each other`, ...lines].join("\n");
 }
 
-function printAnswers({ attempts, answer }: Operation): string {
+function printAnswers({ attempts, answer }: Operation, id: string): string {
   const others = attempts.filter(({ status }) => status !== answer?.status).map(({ status, code }) => code ?? status);
   if (answer === null) return others.join(", ");
   const { ok: _, message: __, request_id: ___, details, coupon, ...shown } = answer.json;
-  const last = coupon?.redemption && `${coupon.redemption.redemption} ${coupon.redemption.status}`;
+  const { status, coupon_id, redemption: last } = coupon ?? {};
+  const of = coupon_id === id ? "" : ` of ${coupon_id}`;
   const text = coupon
-    ? [coupon.status, last].filter(Boolean).join(", last ")
+    ? `${status}${of}${last ? `, ${last.redemption} ${last.status}` : ""}`
     : JSON.stringify({ ...shown, ...(details && { details }) });
   return [...others, `${answer.status} ${text}`].join(", ");
 }
