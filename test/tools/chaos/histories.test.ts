@@ -31,6 +31,7 @@ const became = (number: number, status: string) => ({ ok: true, redemption: rede
 const reversed = (number: number) => ({ ...became(number, "REVERSED"), reversal: `rvs_${"2".repeat(26)}` });
 const refused = (code: string, details: object | null = null) => ({ code, message: "why", request_id: "id", details });
 const lockedUntil = (end = lockEnd) => refused("COUPON_LOCKED", { lock_expires_at: timeAt(end) });
+const expired = (end = lockEnd) => refused("LOCK_EXPIRED", { lock_expires_at: timeAt(end) });
 const redeemed = refused("COUPON_REDEEMED", { redeemed_at: timeAt(0) });
 
 function shown(status: string, number?: number, till: 0 | 1 = 0) {
@@ -121,8 +122,7 @@ t.test("a query that answers from the past contradicts the calls that were answe
 t.test("a refusal contradicts the calls that leave no reason for it", async (t) => {
   const early = call([20, 30], 1, "void", "early void", refused("COUPON_NOT_VOIDABLE"));
   findsConflict(t, [early, call([40, 50], 0, "lock", "lock", locked(1), order)], ["early void"]);
-  const expired = refused("LOCK_EXPIRED", { lock_expires_at: timeAt(lockEnd) });
-  findsConflict(t, replace("confirm", { answer: expired }), ["confirm"]);
+  findsConflict(t, replace("confirm", { answer: expired() }), ["confirm"]);
   findsConflict(t, replace("redeem", { at: [75, 80], answer: lockedUntil() }), ["late lock", "confirm", "redeem"]);
 });
 
@@ -169,7 +169,11 @@ t.test("a lock ends at its end, give or take the clock", async (t) => {
     "the coupon is free": [brief, lockAgain([1_500, 1_510], locked(2)), query(1_600, shown("LOCKED", 2, 1))],
     "the clock was corrected": [brief, lockAgain([900, 910], locked(2)), query(1_600, shown("LOCKED", 2, 1))],
     "the confirm decided in time": [brief, confirmBrief([990, 1_400]), query(1_300, shown("ISSUED"))],
-    "the grant took longer than the lock": [{ ...brief, at: [0, 5_000] }, query(2_000, shown("ISSUED"))],
+    "the grant took longer than the lock": [
+      { ...brief, at: [0, 5_000] },
+      call([2_000, 2_010], 0, "confirm", "early", refused("LOCK_NOT_FOUND"), ofLock("brief")),
+      call([5_100, 5_110], 0, "confirm", "late", expired(1_000), ofLock("brief")),
+    ],
   };
   for (const [title, rows] of Object.entries(histories)) t.strictSame(judge(rows).unexplained, [], title);
   findsConflict(t, [brief, lockAgain([500, 510], locked(2))], ["brief", "again"]);
@@ -177,11 +181,24 @@ t.test("a lock ends at its end, give or take the clock", async (t) => {
   findsConflict(t, [brief, confirmBrief([2_000, 2_010])], ["brief", "confirm"]);
   const meanwhile = lockAgain([1_300, 1_310], locked(2));
   findsConflict(t, [brief, confirmBrief([990, 1_400]), meanwhile], ["confirm", "again"]);
+  const voided = call([1_300, 1_310], 1, "void", "void", { ok: true, coupon_id: minted.id, status: "VOIDED" });
+  findsConflict(t, [brief, confirmBrief([990, 1_400]), voided], ["confirm", "void"]);
+  const ofOther = call([990, 1_400], 1, "confirm", "of other", refused("LOCK_NOT_FOUND"), ofLock("brief"));
+  for (const first of [ofOther, query(1_200, shown("LOCKED", 1))])
+    findsConflict(t, [brief, first, query(2_000, shown("LOCKED", 1))], ["brief", "query at 2000"]);
 });
 
 t.test("a search that reaches its limit is undecided", async (t) => {
   const { undecided, unexplained } = judgeHistories(record(clean), [subject], { states: 3, statesOfConflict: 3 });
   t.strictSame([undecided.length, unexplained.length], [1, 0]);
+});
+
+t.test("the search visits each set of steps once", async (t) => {
+  const addition: Step<number> = { from: 0, to: 9, apply: (state) => [state + 1] };
+  const wrong: Step<number> = { from: 0, to: 9, apply: () => [] };
+  const steps = [wrong, ...Array.from({ length: 8 }, () => ({ ...addition }))];
+  const verdict = linearize(steps, { initial: 0, keyOf: String, limit: 1_000 });
+  t.strictSame(verdict, { is: "unexplained", states: 2 ** 8 });
 });
 
 // Additions and readings of one number.

@@ -55,14 +55,11 @@ function findCode({ call: { values, needs } }: Entry, entries: History["entries"
 function findConflict(operations: Operation[], isConflict: (some: Operation[]) => boolean): Operation[] {
   let known = operations;
   for (const operation of operations.toReversed()) {
-    const fewer = known.flatMap((one) => (one === operation ? forget(one) : [one]));
+    const fewer = known.map((one) => (one === operation ? { ...one, to: Infinity, answer: null } : one));
     if (isConflict(fewer)) known = fewer;
   }
   return known.filter(({ answer }) => answer !== null);
 }
-
-const forget = (operation: Operation): Operation[] =>
-  operation.call.operation === "query" ? [] : [{ ...operation, to: Infinity, answer: null }];
 
 // Times are in milliseconds since the first call. Codes are not shown.
 function print({ id, batch, template }: Subject, operations: Operation[], conflict: Operation[]): string {

@@ -21,6 +21,7 @@ export function linearize<State>(given: Step<State>[], { initial, keyOf, limit }
   const steps = given.toSorted((a, b) => a.to - b.to || a.from - b.from);
   const isDone = steps.map(() => false);
   const seen = new Set<string>();
+  let states = 0;
   let isUndecided = false;
 
   // Whether some order of the other steps explains them.
@@ -31,8 +32,9 @@ export function linearize<State>(given: Step<State>[], { initial, keyOf, limit }
     const key = keyOf(state);
     const visit = isDone.map(Number).join("") + key;
     if (seen.has(visit)) return false;
-    isUndecided ||= seen.size >= limit;
+    isUndecided ||= states === limit;
     if (isUndecided) return false;
+    states += 1;
     seen.add(visit);
     for (const [index, step] of steps.entries()) {
       if (isDone[index] || step.from > due) continue;
@@ -49,5 +51,5 @@ export function linearize<State>(given: Step<State>[], { initial, keyOf, limit }
   }
 
   const isExplained = explain(initial);
-  return { is: isExplained ? "explained" : isUndecided ? "undecided" : "unexplained", states: seen.size };
+  return { is: isExplained ? "explained" : isUndecided ? "undecided" : "unexplained", states };
 }

@@ -99,6 +99,7 @@ function perform(state: State, operation: Operation, { unclaimed, toLocal }: Con
   const { call, answer } = operation;
   return [state, ...decidedBefore(state, operation, toLocal)].flatMap((before) => {
     const expected = judge(before.model, call);
+    if (before !== state && expected.status !== 200) return [];
     if (answer !== null) return compareAnswer(expected, answer) === null ? [learn(before, call, answer)] : [];
     return imagineAnswers(before, call, expected, unclaimed).map((imagined) => learn(before, call, imagined));
   });
@@ -108,8 +109,8 @@ function perform(state: State, operation: Operation, { unclaimed, toLocal }: Con
 // so nothing else has happened to the coupon, but a query may have shown it without the lock.
 function decidedBefore(state: State, { call, from }: Operation, toLocal: Context["toLocal"]): State[] {
   const last = couponOf(state).redemptions.at(-1);
-  if (call.operation !== "confirm" && call.operation !== "cancel") return [];
-  if (last?.status !== "LOCKED" || !last.isPastEnd || couponOf(state).isVoided) return [];
+  if (last === undefined || last.lockId !== call.values["lock_request_id"]) return [];
+  if (last.status !== "LOCKED" || !last.isPastEnd || couponOf(state).isVoided) return [];
   const { lockExpiresAt } = last;
   if (typeof lockExpiresAt === "string" && from > toLocal(lockExpiresAt) + clockToleranceMs) return [];
   const before = copy(state);
