@@ -14,10 +14,12 @@ export type Mode = {
   // Whether the connection is closed instead of passing on an answer.
   cutsAnswer?: () => boolean;
 };
+// delayed: the chunks on their way to each side. A chunk of null ends the connection.
 type Link = {
   near: Socket;
   far: Socket | null;
   isLost: boolean;
+  delayed: { near: (Buffer | null)[]; far: (Buffer | null)[] };
   dueAt: { near: number; far: number };
   hasAnswered: boolean;
 };
@@ -61,7 +63,14 @@ export async function startProxy(target: Target) {
 }
 
 function accept(state: State, near: Socket): void {
-  const link: Link = { near, far: null, isLost: false, dueAt: { near: 0, far: 0 }, hasAnswered: false };
+  const link: Link = {
+    near,
+    far: null,
+    isLost: false,
+    delayed: { near: [], far: [] },
+    dueAt: { near: 0, far: 0 },
+    hasAnswered: false,
+  };
   state.links.add(link);
   near.on("error", () => {});
   near.on("close", () => end(state, link));
@@ -93,19 +102,22 @@ function openFarSide(state: State, link: Link): void {
   near.resume();
 }
 
-// A chunk of null ends the connection.
 function pass({ mode }: State, link: Link, to: "near" | "far", chunk: Buffer | null): void {
-  const write = (): void => {
-    const socket = link[to];
-    if (socket === null || link.isLost || !socket.writable) return;
-    if (chunk === null) socket.end();
-    else socket.write(chunk);
-  };
+  const waiting = link.delayed[to].push(chunk);
   const now = performance.now();
   const due = Math.max(link.dueAt[to], now + (mode.delay?.() ?? 0));
   link.dueAt[to] = due;
-  if (due <= now) write();
-  else setTimeout(write, due - now);
+  if (due <= now && waiting === 1) passFirst(link, to);
+  else setTimeout(passFirst, due - now, link, to);
+}
+
+// Timers count whole milliseconds, so a later one may end first. Whichever ends passes on the chunk that came first.
+function passFirst(link: Link, to: "near" | "far"): void {
+  const chunk = link.delayed[to].shift()!;
+  const socket = link[to];
+  if (socket === null || link.isLost || !socket.writable) return;
+  if (chunk === null) socket.end();
+  else socket.write(chunk);
 }
 
 function setMode(state: State, mode: Mode): void {

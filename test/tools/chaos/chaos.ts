@@ -40,8 +40,8 @@ type Run = {
 };
 
 export async function runCycles(environment: Environment, options: Options): Promise<Report> {
-  const history: History = { entries: new Map(), attempts: [] };
-  const workload = generateWorkload(createRandom(options.seed), environment.codes);
+  const history: History = { entries: new Map(), attempts: [], startedAt: performance.timeOrigin };
+  const workload = generateWorkload(createRandom(options.seed), environment.coupons);
   const failures: string[] = [];
   const run: Run = {
     environment,
@@ -155,11 +155,12 @@ function checkTimes({ history, frozen, options: { slack }, fail }: Run, ownPause
   return slowestMs;
 }
 
-async function findProblems({ environment, history, fail }: Run): Promise<void> {
+async function findProblems({ environment, history, options, fail }: Run): Promise<void> {
   const bugs = history.attempts.filter(({ status }) => status === 500).length;
   if (bugs > 0) fail(`${bugs} answers were INTERNAL_ERROR`);
   const received = new Set(environment.receiver.received.map(({ id }) => id));
-  const findings = await check({ ...environment, history, received, serverLog: environment.serverLog() });
+  const serverLog = environment.serverLog();
+  const findings = await check({ ...environment, history, received, serverLog, print: options.print });
   for (const [kind, found] of Object.entries(findings))
-    if (found.length > 0) fail(`${kind}: ${found.length}, for example ${found.slice(0, 5).join("; ")}`);
+    if (found.length > 0) fail(`${kind}: ${found.length}, for example\n${found.slice(0, 5).join("\n")}`);
 }

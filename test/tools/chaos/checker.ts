@@ -4,29 +4,52 @@ import type { Address } from "../../../src/config/database-address.ts";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Database, Session } from "../../../src/database/types.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
-import { finalOf, verdictOf, type Entry, type History } from "./clients.ts";
+import { finalOf, isFinal, verdictOf, type Entry, type History } from "./clients.ts";
+import { judgeHistories } from "./histories.ts";
+import type { Subject } from "./operations.ts";
 import { tenants, type Variant } from "./workload.ts";
 
 // lost: answered ok, but not there exactly once. phantom: not answered ok, but there. contradictions: different final
 // answers to one request_id.
-type Kind = "lost" | "phantom" | "contradictions" | "undelivered" | "feeds" | "invariants" | "deadlocks";
+// unfounded: calls that were turned away without a reason. unexplained, undecided: histories of coupons.
+type Kind =
+  | "lost"
+  | "phantom"
+  | "contradictions"
+  | "unfounded"
+  | "unexplained"
+  | "undecided"
+  | "undelivered"
+  | "feeds"
+  | "invariants"
+  | "deadlocks";
 type Findings = Record<Kind, string[]>;
 // received: the events of webhooks. feeds: the events that readers have pulled since the beginning.
 type Evidence = {
   address: Address;
   history: History;
+  coupons: Record<Variant, Subject[]>;
   serverLog: string;
   received: Set<string>;
   feeds: Record<Variant, string[]>;
+  print(line: string): void;
 };
 
 export async function check(evidence: Evidence): Promise<Findings> {
-  const { address, history, serverLog, received, feeds } = evidence;
+  const { address, history, coupons, serverLog, received, feeds, print } = evidence;
+  const { unexplained, undecided, ...judged } = judgeHistories(history, [...coupons.A, ...coupons.B]);
+  print(
+    `${judged.calls} calls on ${judged.coupons} coupons, at most ${judged.most} on one, were put in order in ` +
+      `${Math.round(judged.ms)} ms; ${judged.states} states, ${undecided.length} coupons undecided`,
+  );
   const session = openSession(address, { name: "coupon chaos check" });
   try {
     await session.run("set work_mem = '256MB'; analyze");
     return {
       ...(await compareAnswers(session, history)),
+      unfounded: [...history.entries.values()].flatMap(findUnfounded),
+      unexplained,
+      undecided,
       undelivered: await findUndelivered(session, received),
       feeds: await findWrongFeeds(session, feeds),
       invariants: await findBrokenInvariants(session),
@@ -138,10 +161,20 @@ async function readEffects(session: Pick<Database, "rows">): Promise<Map<string,
 function findContradictions(entry: Entry): string[] {
   const final = finalOf(entry);
   if (entry.call.kind === "query" || final === null) return [];
-  return entry.attempts
-    .filter((attempt) => ["ok", "refused"].includes(verdictOf(attempt)) && attempt.text !== final.text)
-    .map((attempt) => `${entry.call.kind} ${entry.call.requestId}: ${final.text} and ${attempt.text}`);
+  const answers = entry.attempts.filter(isFinal);
+  const what = `${entry.call.kind} ${entry.call.requestId}`;
+  const others = answers
+    .filter(({ text }) => text !== final.text)
+    .map(({ text }) => `${what}: ${final.text} and ${text}`);
+  const fresh = answers.filter(({ isReplay }) => !isReplay).length;
+  return fresh > 1 ? [...others, `${what}: ${fresh} answers are not replays`] : others;
 }
+
+// Every call of the workload is well-formed.
+const findUnfounded = ({ call: { kind, requestId }, attempts }: Entry): string[] =>
+  attempts
+    .filter((attempt) => verdictOf(attempt) === "unprocessed")
+    .map(({ status, text }) => `${kind} ${requestId}: ${status} ${text}`);
 
 // Events that the webhook subscriber never received.
 async function findUndelivered(session: Session, received: Set<string>): Promise<string[]> {

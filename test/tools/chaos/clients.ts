@@ -2,16 +2,24 @@
 // request_id; all its final answers must be the same bytes. Times are on the clock of performance.now().
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathOf } from "../../support/path-of.ts";
-import { createClient } from "../../support/client.ts";
+import { createClient, isReplay } from "../../support/client.ts";
 import { secretOf } from "../../support/tenants.ts";
 import type { Call, Scenario } from "./workload.ts";
 
 // endedAt: Infinity while the attempt runs.
-export type Attempt = { sentAt: number; endedAt: number; status: number | null; code: string | null; text: string };
+export type Attempt = {
+  sentAt: number;
+  endedAt: number;
+  status: number | null;
+  code: string | null;
+  text: string;
+  isReplay: boolean;
+};
 // ok and refused are final. unprocessed: the call never reached a decision. unknown: it may have taken effect.
 export type Verdict = "ok" | "refused" | "unprocessed" | "unknown";
 export type Entry = { call: Call; body: Record<string, unknown>; attempts: Attempt[] };
-export type History = { entries: Map<string, Entry>; attempts: Attempt[] };
+// startedAt: what the clock of the machine showed at 0.
+export type History = { entries: Map<string, Entry>; attempts: Attempt[]; startedAt: number };
 
 const notFinal = new Set(["IDEMPOTENCY_KEY_REUSED", "COUPON_CODE_INVALID", "ROUTE_NOT_FOUND"]);
 // The service promises an answer within 4 s. After 10 s we take it that none will come.
@@ -25,9 +33,9 @@ export function verdictOf({ status, code }: Attempt): Verdict {
   return [404, 409, 422].includes(status) && !notFinal.has(code ?? "") ? "refused" : "unprocessed";
 }
 
-export function finalOf({ attempts }: Entry): Attempt | null {
-  return attempts.find((attempt) => ["ok", "refused"].includes(verdictOf(attempt))) ?? null;
-}
+export const isFinal = (attempt: Attempt): boolean => ["ok", "refused"].includes(verdictOf(attempt));
+
+export const finalOf = ({ attempts }: Entry): Attempt | null => attempts.find(isFinal) ?? null;
 
 // An unprocessed retry proves nothing about an earlier attempt that may have taken effect.
 export function outcomeOf(entry: Entry): Verdict {
@@ -118,6 +126,7 @@ function createSender(url: string, history: History): (entry: Entry) => Promise<
       status: null,
       code: "no answer",
       text: "",
+      isReplay: false,
     };
     attempts.push(attempt);
     history.attempts.push(attempt);
@@ -127,7 +136,12 @@ function createSender(url: string, history: History): (entry: Entry) => Promise<
     attempt.endedAt = performance.now();
     if (reply instanceof Error) attempt.code = "connection lost";
     else if (reply !== null)
-      Object.assign(attempt, { status: reply.status, code: reply.json?.code ?? null, text: reply.text });
+      Object.assign(attempt, {
+        status: reply.status,
+        code: reply.json?.code ?? null,
+        text: reply.text,
+        isReplay: isReplay(reply),
+      });
     return attempt;
   };
 }

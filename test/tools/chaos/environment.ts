@@ -17,15 +17,17 @@ import { createClient } from "../../support/client.ts";
 import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { party, secretOf, template as templateOf } from "../../support/tenants.ts";
 import { supervise } from "./supervisor.ts";
-import { template, tenants, type Variant } from "./workload.ts";
+import type { Subject } from "./operations.ts";
+import { lockSecondsOf, tenants, usualTemplate, type Variant } from "./workload.ts";
 
 export type Environment = Awaited<ReturnType<typeof openEnvironment>>;
 
 const variants = ["A", "B"] as const;
+const templates = Object.keys(lockSecondsOf);
 
-// coupons: per tenant. Without a subscriber a run need not wait for the minute by which deliveries pause after an
-// error.
-export async function openEnvironment(t: Teardown, coupons: number, { isSubscribed = true } = {}) {
+// count: of coupons per tenant. Without a subscriber a run need not wait for the minute by which deliveries pause after
+// an error.
+export async function openEnvironment(t: Teardown, count: number, { isSubscribed = true } = {}) {
   const server = await startTemporaryServer("coupon-chaos-", { shared_buffers: "256MB" });
   t.teardown(server.stop);
   const { address, temporaryFolder: logFolder } = server;
@@ -42,11 +44,16 @@ export async function openEnvironment(t: Teardown, coupons: number, { isSubscrib
   const programs = await startPrograms(t, address, world.masterKeyText, logFolder);
 
   const makerOf = (variant: Variant) => world.as(tenants[variant].maker);
-  async function makeCodes(variant: Variant): Promise<string[]> {
-    const batch = await world.makeBatch(makerOf(variant), template, coupons);
-    return batch.coupons.map(({ code }) => code);
+  // Neighbours are of different templates.
+  async function makeCoupons(variant: Variant): Promise<Subject[]> {
+    const made: Subject[][] = [];
+    for (const template of templates) {
+      const { id: batch, coupons } = await world.makeBatch(makerOf(variant), template, count / templates.length);
+      made.push(coupons.map(({ code, id }) => ({ code, id, batch, variant, template })));
+    }
+    return made[0]!.flatMap((_, index) => made.map((list) => list[index]!));
   }
-  const [A, B] = [await makeCodes("A"), await makeCodes("B")];
+  const [A, B] = [await makeCoupons("A"), await makeCoupons("B")];
   return {
     ...programs,
     /** Bypasses the proxy, as a superuser. */
@@ -56,14 +63,14 @@ export async function openEnvironment(t: Teardown, coupons: number, { isSubscrib
     logFolder,
     postmasterPid: () => findPostmaster(path.join(server.folder, "data"))!.pid,
     serverLog: () => readFileSync(path.join(server.folder, "server.log"), "utf8"),
-    codes: { A, B },
+    coupons: { A, B },
     /** The subscriber of both tenants. */
     receiver,
     /** The event IDs that a reader has pulled from each feed. */
     feeds: readFeeds(t, programs.url),
     /** Submits a batch and returns its ID. */
     async submit(variant: Variant, count: number): Promise<string> {
-      const { batch } = await makerOf(variant).ok.createBatch(template, count);
+      const { batch } = await makerOf(variant).ok.createBatch(usualTemplate, count);
       return batch.external_id;
     },
   };
@@ -71,7 +78,7 @@ export async function openEnvironment(t: Teardown, coupons: number, { isSubscrib
 
 const clientOf = (url: string, accessKey: string) => createClient({ url, accessKey, secret: secretOf(accessKey) });
 
-// Adds a subscriber to the distributor of each usual tenant, and a template whose coupons are redeemable again after a
+// Adds a subscriber to the distributor of each usual tenant, and templates whose coupons are redeemable again after a
 // reversal.
 function extraDocument(webhook: { url: string; secret: string } | null): object {
   const extra = (variant: Variant, maker: string, distributor: string) => ({
@@ -79,7 +86,9 @@ function extraDocument(webhook: { url: string; secret: string } | null): object 
     name: variant,
     variant,
     parties: [party(distributor, webhook === null ? {} : { webhook })],
-    templates: [templateOf(template, maker, { distributor, after_reversal: "reissued" })],
+    templates: Object.entries(lockSecondsOf).map(([template, lock_ttl_seconds]) =>
+      templateOf(template, maker, { distributor, after_reversal: "reissued", lock_ttl_seconds }),
+    ),
   });
   return { tenants: [extra("A", "pty_a", "pty_a"), extra("B", "pty_maker", "pty_dist")] };
 }

@@ -1,5 +1,5 @@
 // npm run chaos causes every known fault while clients use the service, and checks that nothing is lost, done twice or
-// invented.
+// invented, and that every answer has an explanation.
 import { cpSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -43,8 +43,8 @@ function keepLogs({ logFolder, serverLog }: Environment): string {
 const command = defineCommand({
   name: "chaos",
   about:
-    "Breaks the service under load, then proves that nothing was lost, done twice or made up. It starts a database, " +
-    "serve and work for this run.",
+    "Breaks the service under load, then proves that nothing was lost, done twice or made up, and that every answer " +
+    "has an explanation. It starts a database, serve and work for this run.",
   flags: {
     seed: { type: "count", value: "N", about: "repeats a run: the same operations and faults (a new seed)" },
     cycles: { type: "count", value: "N", about: "number of faults, one after the other", default: 30 },

@@ -18,7 +18,9 @@ export type Call = {
 // pauseMs: before each step.
 export type Scenario = { steps: Call[][]; pauseMs(): number };
 
-export const template = "tpl_chaos";
+export const usualTemplate = "tpl_chaos";
+// How long a lock lasts. The short ones end while calls on their coupon are under way.
+export const lockSecondsOf: Record<string, number> = { [usualTemplate]: 900, tpl_brief: 1 };
 type Till = { accessKey: string; merchant: string };
 type Tenant = { id: string; maker: string; reader: string; tills: [Till, Till] };
 // In Variant B the tills belong to two parties; in A they are two access keys of one caller. The reader reads the feed.
@@ -42,6 +44,9 @@ export const tenants: Record<Variant, Tenant> = {
     ],
   },
 };
+
+// How many scenarios share a coupon.
+const sharers = 5;
 
 type Make = (kind: Kind, about?: Call) => Call;
 type Plan = (calls: { first: Make; other: Make; maker: Make }) => Call[][];
@@ -84,9 +89,27 @@ const plans: Record<string, { weight: number; plan: Plan }> = {
       return [[redeem], [first("reverse", redeem), first("reverse", redeem)], [other("redeem")]];
     },
   },
+  "lock, confirm and cancel": {
+    weight: 4,
+    plan({ first, other }) {
+      const lock = first("lock");
+      return [
+        [lock, other("lock")],
+        [first("confirm", lock), first("cancel", lock)],
+      ];
+    },
+  },
+  "lock until its end": {
+    weight: 3,
+    plan({ first, other }) {
+      const lock = first("lock");
+      const pauses = Array.from({ length: 4 }, () => []);
+      return [[lock], ...pauses, [first("confirm", lock), other("lock")]];
+    },
+  },
   void: { weight: 4, plan: ({ first }) => [[first("void")]] },
   "void and redeem": { weight: 4, plan: ({ first, other }) => [[first("void"), other("redeem")]] },
-  query: { weight: 9, plan: ({ first }) => [[first("query")]] },
+  query: { weight: 6, plan: ({ first, other }) => [[first("query"), other("query")]] },
   batch: {
     weight: 2,
     plan({ maker }) {
@@ -98,13 +121,16 @@ const plans: Record<string, { weight: number; plan: Plan }> = {
 };
 const weights = Object.fromEntries(Object.entries(plans).map(([name, { weight }]) => [name, weight]));
 
-// Endless. codes: of the coupons that each tenant redeems.
-export function* generateWorkload(random: Random, codes: Record<Variant, string[]>): Generator<Scenario, never> {
+// Endless. coupons: those that each tenant redeems.
+export function* generateWorkload(
+  random: Random,
+  coupons: Record<Variant, { code: string }[]>,
+): Generator<Scenario, never> {
   let number = 0;
-  const used = { A: 0, B: 0 };
+  const chooseCode = { A: createChoice(random, coupons.A), B: createChoice(random, coupons.B) };
   for (;;) {
     const variant = random.pick(["A", "B"] as const);
-    const coupon = codes[variant][(used[variant] += 1) % codes[variant].length];
+    const coupon = chooseCode[variant]();
     const makeBy =
       ({ accessKey, merchant }: Till): Make =>
       (kind, about) => ({
@@ -120,12 +146,29 @@ export function* generateWorkload(random: Random, codes: Record<Variant, string[
     const { maker, tills } = tenants[variant];
     const [first, other] = random.shuffle(tills).map(makeBy) as [Make, Make];
     const byMaker = makeBy({ accessKey: maker, merchant: tills[0].merchant });
-    const steps = plans[random.weigh(weights)]!.plan({ first, other, maker: byMaker });
+    const plan = plans[random.weigh(weights)]!.plan({ first, other, maker: byMaker });
+    const addQuery = (calls: Call[]) =>
+      random.next() < 0.3 ? [...calls, random.pick([first, other])("query")] : calls;
+    const isAboutCoupon = plan[0]![0]!.kind !== "create_batch";
+    const steps = isAboutCoupon ? plan.map(addQuery) : plan;
     yield { steps, pauseMs: () => random.between(20, 400) };
   }
 }
 
-type Subject = { coupon: string | undefined; merchant: string; about: Call | undefined; count: number };
+type Subject = { coupon: string; merchant: string; about: Call | undefined; count: number };
+
+// Half of the scenarios have their coupon alone. The others share it with the next few that other clients begin.
+function createChoice(random: Random, coupons: { code: string }[]): () => string {
+  let used = 0;
+  const takeNext = () => coupons[(used += 1) % coupons.length]!.code;
+  let shared = { code: "", left: 0 };
+  return () => {
+    if (random.next() < 0.5) return takeNext();
+    if (shared.left === 0) shared = { code: takeNext(), left: sharers };
+    shared.left -= 1;
+    return shared.code;
+  };
+}
 
 // The body of a call, without its request_id and what it learns from an answer.
 function valuesOf(kind: Kind, { coupon, merchant, about, count }: Subject): Record<string, unknown> {
@@ -141,7 +184,7 @@ function valuesOf(kind: Kind, { coupon, merchant, about, count }: Subject): Reco
     case "query":
       return { coupon, merchant };
     case "create_batch":
-      return { template, total_count: count };
+      return { template: usualTemplate, total_count: count };
     case "reverse":
     case "allocate_batch":
       return {};

@@ -4,7 +4,7 @@ import { newRequestId } from "../../support/request-id.ts";
 import type { Coupon, Patch } from "./coupon.ts";
 import type { Call, Model, Recorded } from "./judge.ts";
 import type { Step } from "./life.ts";
-import { kindOf, merchantNames, type Caller, type End } from "./setup.ts";
+import { merchantNames, type Caller, type End } from "./setup.ts";
 
 // null: the step refers to something that does not exist yet.
 export type Action = { call: Call } | { patch: Patch; coupon: Coupon; to: End } | { work: true } | null;
@@ -45,7 +45,7 @@ export function createChoices({ setup: { callers }, coupons, records }: Model) {
     // 0: a merchant where the caller may redeem the coupon, if there is one.
     merchantAt(at: number, by: Caller, { kind }: Coupon): string {
       if (at > 0) return merchantNames[at - 1]!;
-      const scope = kindOf(kind).merchants;
+      const scope = kind.merchants;
       return by.merchants.find((merchant) => scope?.includes(merchant) ?? true) ?? by.merchants[0] ?? "mch_1";
     },
   };
@@ -54,7 +54,7 @@ export function createChoices({ setup: { callers }, coupons, records }: Model) {
 export function resolve(choices: Choices, step: Step): Action {
   const { newName, couponAt, recordAt, keyAt } = choices;
   // Other lives use the other coupons of a larger batch.
-  const isShared = kindOf(couponAt(step.coupon).kind).isAlone !== true;
+  const isShared = couponAt(step.coupon).kind.isAlone !== true;
   if (isShared && /^(suspend|resume|recall)_batch$/.test(step.do)) return null;
   switch (step.do) {
     case "work":

@@ -1,21 +1,22 @@
 // A coupon of the model: its states, its events, and what time and a DBA do to it. Time passes by a patch: a lock is
 // past its end, or the end of validity moves. So the model needs no clock.
 import type { Variant } from "../../../src/gate/gate.ts";
-import { kindOf, validFrom, validTo, type End, type KindName } from "./setup.ts";
+import { validFrom, validTo, type End, type Kind } from "./setup.ts";
 
 export type Redemption = {
   id: string;
   lockId: string;
   merchant: string;
   minor: number;
-  lockExpiresAt: string | null;
+  // A pattern if the answer of the lock is unknown.
+  lockExpiresAt: string | RegExp | null;
   // A lock past its end stays LOCKED here, because no caller can see whether the service has recorded its expiry.
   status: "LOCKED" | "CANCELLED" | "REDEEMED" | "REVERSED";
   isPastEnd: boolean;
 };
 export type Minted = { code: string; id: string; batch: string };
 export type Coupon = Minted & {
-  kind: KindName;
+  kind: Kind;
   variant: Variant;
   isReleased: boolean;
   isVoided: boolean;
@@ -31,8 +32,8 @@ export type Coupon = Minted & {
   marks: Set<string>;
 };
 
-export function newCoupon(kind: KindName, variant: Variant, minted: Minted): Coupon {
-  const { isLater, isUnreleased } = kindOf(kind);
+export function newCoupon(kind: Kind, variant: Variant, minted: Minted): Coupon {
+  const { isLater, isUnreleased } = kind;
   return {
     ...minted,
     kind,
@@ -54,10 +55,18 @@ export const isOver = (coupon: Coupon) => coupon.validTo === validTo.past;
 export const isLive = ({ status, isPastEnd }: Redemption) =>
   status === "REDEEMED" || (status === "LOCKED" && !isPastEnd);
 
+// Nothing that happens to the copy happens to the coupon.
+export const copyOf = (coupon: Coupon): Coupon => ({
+  ...coupon,
+  redemptions: coupon.redemptions.map((redemption) => ({ ...redemption })),
+  events: [...coupon.events],
+  marks: new Set(coupon.marks),
+});
+
 export function statusOf(coupon: Coupon): string {
   const { isVoided, redemptions, kind, isReleased, variant } = coupon;
   if (isVoided) return "VOIDED";
-  if (redemptions.some(({ status }) => status === "REVERSED") && kindOf(kind).isReissued !== true) return "REDEEMED";
+  if (redemptions.some(({ status }) => status === "REVERSED") && kind.isReissued !== true) return "REDEEMED";
   const live = redemptions.find(isLive);
   if (live !== undefined) return live.status;
   if (isOver(coupon)) return "EXPIRED";

@@ -1,11 +1,13 @@
 // Executes one life: compares each answer with the model's, and at the end the rows that the life leaves in the
 // database.
 import { createChoices, resolve, type Action } from "./calls.ts";
+import { compareAnswer } from "./compare.ts";
 import { newCoupon, patches, settle, statusOf, type Coupon } from "./coupon.ts";
-import { judge, type Answer, type Call, type Expected, type Model } from "./judge.ts";
+import { judge, type Call, type Model } from "./judge.ts";
 import type { Life } from "./life.ts";
 import { compareRows, lastEvent } from "./rows.ts";
 import type { Service } from "./service.ts";
+import { kindOf } from "./setup.ts";
 
 // The transcript of a life up to the first difference between service and model. It contains no code.
 export class Mismatch extends Error {
@@ -19,9 +21,9 @@ export async function execute(service: Service, life: Life): Promise<void> {
   const { setup } = service;
   const since = await lastEvent(service.owner);
   const coupons: Coupon[] = [];
-  for (const kind of life.coupons) coupons.push(newCoupon(kind, setup.variant, await service.take(kind)));
+  for (const kind of life.coupons) coupons.push(newCoupon(kindOf(kind), setup.variant, await service.take(kind)));
   const model: Model = { setup, coupons, records: [] };
-  const kinds = coupons.map(({ kind }, index) => `#${index} ${kind}`).join(", ");
+  const kinds = life.coupons.map((kind, index) => `#${index} ${kind}`).join(", ");
   const execution = { service, model, lines: [`  Variant ${setup.variant}; coupons ${kinds}`] };
   const choices = createChoices(model);
   for (const step of life.steps) await act(execution, resolve(choices, step));
@@ -74,25 +76,4 @@ async function send(execution: Execution, call: Call): Promise<void> {
   note(execution, what, compareAnswer(expected, answer));
   expected.learn?.(answer);
   await workOnRecalls(execution);
-}
-
-// Describes what is wrong with an answer; null: nothing.
-function compareAnswer({ status, body, replayOf }: Expected, { json, text, ...answer }: Answer): string | null {
-  const isRight = replayOf === undefined ? matches(body, json) : text === replayOf;
-  if (answer.status === status && isRight && answer.isReplay === (replayOf !== undefined)) return null;
-  const pattern = JSON.stringify(body, (_, value) => (value instanceof RegExp ? String(value) : value));
-  return `expected ${status} ${replayOf === undefined ? pattern : `${replayOf}, replayed`}`;
-}
-
-// Both must have the same fields.
-function matches(expected: unknown, given: unknown): boolean {
-  if (expected instanceof RegExp) return typeof given === "string" && expected.test(given);
-  if (typeof expected === "function") return expected(given);
-  if (typeof expected !== "object" || expected === null) return expected === given;
-  if (typeof given !== "object" || given === null) return false;
-  const names = Object.keys(expected);
-  return (
-    Object.keys(given).length === names.length &&
-    names.every((name) => matches((expected as any)[name], (given as any)[name]))
-  );
 }

@@ -2,7 +2,7 @@
 // call on a few coupons. IDs and the first answer to a request come from the service.
 import { addEvent, isLive, isOver, settle, statusOf, type Coupon, type Redemption } from "./coupon.ts";
 import { computeDiscount, findBadAmount, toAmount, type Basket, type Refused } from "./discount.ts";
-import { kindOf, validFrom, type Caller, type Setup, type Terms } from "./setup.ts";
+import { validFrom, type Caller, type Setup, type Terms } from "./setup.ts";
 
 export type Operation = keyof typeof judges;
 // `values`: the body without request_id.
@@ -27,7 +27,7 @@ export type Expected = {
 };
 
 const uuidId = (prefix: string) => new RegExp(`^${prefix}_[0-9a-hjkmnp-tv-z]{26}$`);
-const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+export const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const refuse = (status: number, code: string, details: unknown = null): Expected => ({
   status,
   body: { code, message: /./, request_id: /./, details },
@@ -86,7 +86,7 @@ function findReplay({ records }: Model, call: Call): Expected | null {
 
 const mayActFor = ({ merchants }: Caller, merchant: unknown): boolean => merchants.includes(merchant as string);
 const isInScope = ({ kind }: Coupon, merchant: unknown): boolean =>
-  kindOf(kind).merchants?.includes(merchant as string) ?? true;
+  kind.merchants?.includes(merchant as string) ?? true;
 // Names a lock that was cancelled before it came.
 const lockMark = (scope: string, lockId: unknown): string => `${scope} ${lockId as string}`;
 
@@ -113,7 +113,7 @@ function judgeGrant(model: Model, call: Call): Expected {
   const { unit } = model.setup;
   const coupon = reach(model, call);
   if ("status" in coupon) return coupon;
-  const terms = kindOf(coupon.kind);
+  const terms = coupon.kind;
   const badAmount = findBadAmount(values as Basket, terms, unit);
   if (badAmount !== null) return invalid(badAmount);
   if (!isInScope(coupon, values["merchant"])) return refuse(422, "MERCHANT_NOT_IN_SCOPE");
@@ -151,7 +151,7 @@ function grant(coupon: Coupon, { values, requestId, operation }: Call, minor: nu
     redemption: uuidId("red"),
     coupon_id: coupon.id,
     discount_amount: amount,
-    currency: kindOf(coupon.kind).currency,
+    currency: coupon.kind.currency,
     ...(isLock && { lock_expires_at: isoTime }),
   };
   return ok(fields, ({ json }) => {
@@ -244,7 +244,7 @@ function judgeQuery(model: Model, call: Call): Expected {
   if (lock?.status === 400) return lock;
   if (!isInScope(coupon, call.values["merchant"])) return refuse(422, "MERCHANT_NOT_IN_SCOPE");
   const { unit } = model.setup;
-  const { currency } = kindOf(coupon.kind);
+  const { currency } = coupon.kind;
   const last = coupon.redemptions.findLast((one) => one.status === "REVERSED" || isLive(one));
   const isShown = last !== undefined && mayActFor(call.by, last.merchant);
   const redemption = isShown && {
@@ -258,7 +258,7 @@ function judgeQuery(model: Model, call: Call): Expected {
   const shown = {
     coupon_id: coupon.id,
     status: statusOf(coupon),
-    template_id: `tpl_${coupon.kind}`,
+    template_id: coupon.kind.template,
     batch_id: coupon.batch,
     created_at: isoTime,
     valid_from: coupon.validFrom,

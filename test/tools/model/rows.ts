@@ -2,7 +2,7 @@
 import type { Database } from "../../../src/database/types.ts";
 import type { Coupon } from "./coupon.ts";
 import { toAmount } from "./discount.ts";
-import { decimalsOf, kindOf, tenant } from "./setup.ts";
+import { decimalsOf, tenant } from "./setup.ts";
 
 // Each row as a line of text.
 type Rows = { redemptions: string[]; entries: string[]; events: string[] };
@@ -53,7 +53,7 @@ async function readRows(owner: Database, coupons: Coupon[], since: string): Prom
 function expectRows(coupons: Coupon[]): Rows {
   const rows: Rows = { redemptions: [], entries: [], events: [] };
   for (const { id, kind, redemptions, events } of coupons) {
-    const { currency } = kindOf(kind);
+    const { currency } = kind;
     rows.events.push(...events.map((event, index) => `${id} ${index + 1} ${event}`));
     for (const { id: redemption, status, isPastEnd, merchant, lockId, minor } of redemptions) {
       const stored = status === "LOCKED" && isPastEnd ? "LAPSED" : status;

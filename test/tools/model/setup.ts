@@ -12,7 +12,9 @@ export type Terms = {
   min?: number;
   skus?: string[];
 };
+/** The rules of a coupon's template. */
 export type Kind = Terms & {
+  template: string;
   isReissued?: true;
   isLater?: true;
   isUnreleased?: true;
@@ -32,10 +34,10 @@ const kinds = {
   later: { currency: "EUR", fixed: 500, min: 2_000, isLater: true },
   unreleased: { currency: "EUR", fixed: 500, isReissued: true, isUnreleased: true, isAlone: true },
   alone: { currency: "EUR", fixed: 500, isReissued: true, isAlone: true },
-} satisfies Record<string, Kind>;
+} satisfies Record<string, Omit<Kind, "template">>;
 export type KindName = keyof typeof kinds;
 export const kindNames = Object.keys(kinds) as KindName[];
-export const kindOf = (name: KindName): Kind => kinds[name];
+export const kindOf = (name: KindName): Kind => ({ template: `tpl_${name}`, ...kinds[name] });
 
 export const decimalsOf = { EUR: 2, JPY: 0 };
 export const validFrom = { usual: "2020-01-01T00:00:00.000Z", later: "2098-01-01T00:00:00.000Z" };
@@ -94,13 +96,13 @@ export const setups: Record<Variant, Setup> = {
 };
 
 function templateOf(name: KindName, unit: Setup["unit"]) {
-  const { currency, fixed, percent, max, min, skus, isReissued, isLater, merchants }: Kind = kinds[name];
+  const { currency, fixed, percent, max, min, skus, isReissued, isLater, merchants, ...kind } = kindOf(name);
   const amount = (minor: number) => (unit === "minor" ? minor : minor / 10 ** decimalsOf[currency]);
   const discount =
     percent === undefined
       ? { type: "fixed", amount: amount(fixed!) }
       : { type: "percent", percent: percent / 10_000, ...(max !== undefined && { max_amount: amount(max) }) };
-  return template(`tpl_${name}`, "pty_maker", {
+  return template(kind.template, "pty_maker", {
     distributor,
     currency,
     discount,
