@@ -6,10 +6,10 @@ import { appendFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { text as readText } from "node:stream/consumers";
-import type { Address } from "../../src/config/database-address.ts";
 import { runProgram } from "../../src/common/program.ts";
-import { dropDatabases, makeTemplate } from "./database.ts";
+import { dropDatabases, makeTemplate, type Run } from "./database.ts";
 import { startServer } from "./server.ts";
+import { makeUsualTemplate } from "./usual-template.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const timeoutMs = 900_000;
@@ -25,7 +25,8 @@ await runProgram(async () => {
   let status = 1;
   try {
     const template = await makeTemplate(server.address, prefix);
-    status = await runFiles({ prefix, template, server: server.address });
+    const run = { prefix, template, server: server.address };
+    status = await runFiles({ ...run, usual: await makeUsualTemplate(run) });
   } finally {
     await dropDatabases(server.address, prefix);
     await server.stop();
@@ -33,7 +34,7 @@ await runProgram(async () => {
   process.exit(status);
 });
 
-async function runFiles(run: { prefix: string; template: string; server: Address }): Promise<number> {
+async function runFiles(run: Run): Promise<number> {
   const results = path.join(root, ".tap/results.tap");
   mkdirSync(path.dirname(results), { recursive: true });
   writeFileSync(results, "");

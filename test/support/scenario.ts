@@ -18,7 +18,7 @@ import { createMinter } from "../../src/worker/tasks/mint.ts";
 import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import { createCaller, untouched, type Caller } from "./caller.ts";
 import { closeIdleConnections, createClient, type Client } from "./client.ts";
-import { createDatabase } from "./database.ts";
+import { createDatabase, readRun } from "./database.ts";
 import { noteCredentials } from "./described-answers.ts";
 import { createDirectClient } from "./direct-client.ts";
 import { createScene, type Batch, type BatchOptions, type Scene } from "./scene.ts";
@@ -73,9 +73,8 @@ export type Scenario = {
 };
 
 export async function scenario(t: Teardown, options: Options = {}): Promise<Scenario> {
-  const { file = document, http = false, metrics = null, on } = options;
-  const { address, drop } = on === undefined ? await createDatabase(options) : { ...on, drop: async () => {} };
-  const masterKeyText = on?.masterKeyText ?? randomBytes(32).toString("base64");
+  const { file = document, http = false, metrics = null } = options;
+  const { address, drop, masterKeyText, isApplied } = await openDatabase(options);
   const keys = parseMasterKeys(masterKeyText);
   const open = (role: string) => connect(address, { name: "coupon test", role, max: 4 });
   const [owner, admin, worker] = [open("coupon_owner"), open("coupon_admin"), open("coupon_worker")];
@@ -85,7 +84,7 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     await drop();
   });
   noteCredentials(file);
-  if (file !== null) await apply(admin, keys, file);
+  if (file !== null && !isApplied) await apply(admin, keys, file);
   const { log, logger } = createStubLog("info");
 
   async function start(): Promise<{ url: string; connectAs(accessKey: string): Client }> {
@@ -139,6 +138,15 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     },
   };
   return { ...parts, a: createScene(parts, "A"), b: createScene(parts, "B") };
+}
+
+/** `isApplied`: it has the tenants of the file, because the template has the usual ones. */
+async function openDatabase({ file = document, on, ...options }: Options) {
+  const newKey = randomBytes(32).toString("base64");
+  if (on !== undefined) return { masterKeyText: newKey, ...on, drop: async () => {}, isApplied: false };
+  const usual = file === document ? readRun().usual : undefined;
+  const { address, drop } = await createDatabase(options, usual?.template);
+  return { address, drop, masterKeyText: usual?.masterKeyText ?? newKey, isApplied: usual !== undefined };
 }
 
 function createMint(t: Teardown, { address, worker, keys }: Pick<Scenario, "address" | "worker" | "keys">) {
