@@ -12,7 +12,6 @@ import { connect, openSession } from "../../src/database/connect.ts";
 import type { Database, Session } from "../../src/database/types.ts";
 import { createGate } from "../../src/gate/gate.ts";
 import { listen } from "../../src/http/listener.ts";
-import { serve } from "../../src/serve.ts";
 import type { Metrics } from "../../src/server/metrics-server.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
 import type { WorkerSession } from "../../src/worker/worker-session.ts";
@@ -103,6 +102,8 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
     // Not while a test runs, because tests compare tables.
     const noteUsesEveryMs = 3_600_000;
+    // Loaded only here, because most tests begin without it.
+    const { serve } = await import("../../src/serve.ts");
     const { url, stop } = await serve({ address, keys, limits, listening, noteUsesEveryMs, log: logger, metrics });
     t.teardown(async () => {
       closeIdleConnections();
