@@ -16,6 +16,7 @@ import { createCredentialUses } from "./gate/credential-uses.ts";
 import { createGate, type Gate } from "./gate/gate.ts";
 import { createKeyReview, fingerprintKeys } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
+import { loadEncryption } from "./crypto/public-key.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./server/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
@@ -153,6 +154,7 @@ async function serveAlone(): Promise<void> {
   const log = createLog(config.logLevel);
   const running = stopOnSignal(log);
   const listening = await listen(config, log);
+  await loadEncryption();
   const metrics = await startMetrics(config, log, readBuild());
   if (metrics !== null) running.push(metrics);
   const { limits, docs: hasDocs } = config;

@@ -12,6 +12,7 @@ import { stopOnSignal } from "./common/program.ts";
 import { consoleSettings, programSettings, serveSettings, workSettings } from "./config/settings.ts";
 import { loadOrMakeMasterKeys } from "./embedded/load-keys.ts";
 import { startEmbedded } from "./embedded/server.ts";
+import { loadEncryption } from "./crypto/public-key.ts";
 import { listen } from "./http/listener.ts";
 import { migrate } from "./migration/migrate.ts";
 import { readBuild } from "./migration/version.ts";
@@ -24,6 +25,7 @@ async function startAll(): Promise<void> {
   const running = stopOnSignal(log);
   // The ports come first, so a start that finds one of them taken makes no database and changes none.
   const listening = await listen(config, log);
+  await loadEncryption();
   const metrics = await startMetrics(config, log, readBuild());
   if (metrics !== null) running.push(metrics);
   const pages = await openConsole(config.console, log);

@@ -1,5 +1,5 @@
 // Files that only one party can read: the format of the program age (age-encryption.org/v1), for an X25519 key.
-import { Encrypter } from "age-encryption";
+import type { Encrypter } from "age-encryption";
 
 const pattern = /^age1[02-9ac-hj-np-z]{58}$/;
 
@@ -8,7 +8,7 @@ export async function isPublicKey(text: string): Promise<boolean> {
   if (!pattern.test(text)) return false;
   try {
     // Finds a wrong checksum, and a point that makes no secret.
-    await encrypterFor(text).encrypt("");
+    await (await encrypterFor(text)).encrypt("");
     return true;
   } catch {
     return false;
@@ -19,11 +19,18 @@ export async function isPublicKey(text: string): Promise<boolean> {
  * Encrypts as the result is read: at most three chunks of 64 KiB are in memory. `size` of the result says how long the
  * file of so many bytes is. Its last chunk is marked, so a reader notices if the end is missing.
  */
-export function encryptTo(publicKey: string, file: ReadableStream<Uint8Array>) {
-  return encrypterFor(publicKey).encrypt(file);
+export async function encryptTo(publicKey: string, file: ReadableStream<Uint8Array>) {
+  return (await encrypterFor(publicKey)).encrypt(file);
 }
 
-function encrypterFor(publicKey: string): Encrypter {
+/**
+ * Loads the package: few commands need it, and the others start in two thirds of the time. A program that serves tills
+ * calls this when it starts, so no till waits for it later.
+ */
+export const loadEncryption = () => import("age-encryption");
+
+async function encrypterFor(publicKey: string): Promise<Encrypter> {
+  const { Encrypter } = await loadEncryption();
   const encrypter = new Encrypter();
   encrypter.addRecipient(publicKey);
   return encrypter;

@@ -1,6 +1,6 @@
 // The metrics of the HTTP side: answers, group sizes, queues, and refusals by limits. Without METRICS_PORT the service
 // has no observer and counts nothing.
-import { Counter, Gauge, Histogram } from "prom-client";
+import type { Counter, Histogram } from "prom-client";
 import type { CellLoad } from "../gate/cell-calls.ts";
 import type { LimitName } from "./rate-limiter.ts";
 import type { Metrics } from "../server/metrics-server.ts";
@@ -15,17 +15,18 @@ export type Observer = {
 };
 // Read at each scrape.
 export type Load = { openRequests: () => number; connections: () => number; gate: () => CellLoad };
-type Registries = Metrics["registry"][];
+type Parts = Pick<Metrics, "registry" | "kinds">;
 
 /** Credentials with a label of their own; further ones share "other". */
 const mostCredentials = 200;
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4];
 
-export function observeServe({ registry }: Pick<Metrics, "registry">): { observer: Observer; show(load: Load): void } {
-  return { observer: createObserver([registry]), show: (load) => showLoad([registry], load) };
+export function observeServe(parts: Parts): { observer: Observer; show(load: Load): void } {
+  return { observer: createObserver(parts), show: (load) => showLoad(parts, load) };
 }
 
-function createObserver(registers: Registries): Observer {
+function createObserver({ registry, kinds: { Counter, Histogram } }: Parts): Observer {
+  const registers = [registry];
   const requests = new Counter({
     name: "coupon_http_requests_total",
     help: "Answers by operation, HTTP status and error code.",
@@ -88,7 +89,8 @@ function createObserver(registers: Registries): Observer {
   };
 }
 
-function showLoad(registers: Registries, { openRequests, connections, gate }: Load): void {
+function showLoad({ registry, kinds: { Gauge } }: Parts, { openRequests, connections, gate }: Load): void {
+  const registers = [registry];
   const show = (name: string, help: string, read: () => number | Promise<number>) =>
     new Gauge({
       name,

@@ -1,6 +1,5 @@
 // The metrics of the background work. jobs.read_metrics reads the state of the database; rules.list_invariants
 // the last self-check. This process counts its webhook attempts.
-import { Counter, Gauge } from "prom-client";
 import type { Metrics } from "../server/metrics-server.ts";
 import type { ReconnectingDatabase } from "../database/reconnecting.ts";
 
@@ -46,6 +45,7 @@ type Row = Record<keyof typeof databaseMetrics, number | string>;
 
 export function observeWork(metrics: Metrics, database: ReconnectingDatabase): WorkObserver {
   const registers = [metrics.registry];
+  const { Counter, Gauge } = metrics.kinds;
   const gauges = Object.entries(databaseMetrics).map(([column, [name, help]]) => ({
     column: column as keyof Row,
     gauge: new Gauge({ name, help, registers }),
@@ -57,7 +57,7 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
     labelNames: ["work"],
     registers,
   });
-  const invariants = observeInvariants(registers, database);
+  const invariants = observeInvariants(metrics, database);
   metrics.watch({
     program: "work",
     async ask() {
@@ -86,7 +86,8 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
 
 // The last check of each invariant, which the database keeps. The time is absent until each was checked once: before
 // that, it is not known whether all hold.
-function observeInvariants(registers: Metrics["registry"][], database: ReconnectingDatabase) {
+function observeInvariants({ registry, kinds: { Gauge } }: Metrics, database: ReconnectingDatabase) {
+  const registers = [registry];
   const rows = new Gauge({
     name: "coupon_invariant_broken_rows",
     help: "Rows that broke an invariant when it was last checked.",

@@ -26,7 +26,7 @@ async function ley(args: string[], { folder = root, flags = [], env = {} }: Opti
   const program = path.join(root, "node_modules/ley/bin.js");
   const child = spawn(process.execPath, [...flags, program, ...args], {
     cwd: folder,
-    env: { PATH: process.env["PATH"], NO_COLOR: "1", ...env },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], NO_COLOR: "1", ...env },
   });
   const { code, stdout, stderr } = await resultOf(child);
   return { code, output: stdout + stderr };

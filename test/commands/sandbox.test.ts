@@ -1,5 +1,6 @@
 // npm run sandbox, as an operator runs it: every test card gets the answer that is printed with it.
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import type { Card } from "../../src/commands/sandbox-cards.ts";
 import { fits } from "../support/fits.ts";
@@ -23,7 +24,10 @@ const env = environmentOf(service);
 async function run(...args: string[]) {
   let isOver = false;
   const running = runProgram("sandbox", { args, env }).finally(() => (isOver = true));
-  while (!isOver) await service.mint();
+  while (!isOver) {
+    await service.mint();
+    await sleep(20);
+  }
   return running;
 }
 

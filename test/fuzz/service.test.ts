@@ -128,7 +128,7 @@ t.test("Any body gets a documented answer; refusals change nothing, and recorded
       else if (answer.status === 200 && path === "/v1/coupons/lock")
         last = { lock_request_id: body["request_id"], redemption: answer.json.redemption };
     }),
-    { ...bounds, numRuns: 350 },
+    { ...bounds, numRuns: 200 },
   );
   for (const status of [200, 400, 409]) t.ok(seen.has(status), `some answers with ${status}`);
 
@@ -172,7 +172,7 @@ t.test("Any cursor returns a page of the caller's own events or 400", async (t) 
       if (answer.status !== 200) return answer.status === 400;
       return answer.json.events.every((event: { coupon_id: string }) => own.get(reader)?.includes(event.coupon_id));
     }),
-    { ...bounds, numRuns: 250 },
+    { ...bounds, numRuns: 150 },
   );
   t.strictSame([...seen].sort(), [200, 400]);
 });

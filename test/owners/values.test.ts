@@ -27,6 +27,7 @@ t.before(async () => {
   const receiver = await startReceiver(t);
   teller = await tellStory(t, { http: true, url: receiver.url });
   const { world, books, owners } = teller;
+  await world.owner.rows("delete from core.invariant_check");
   const observer = observeWork(metrics, openMetricsDatabase(t, world.address, "coupon_worker"));
   const [a1, , b1] = owners as [Owner, Owner, Owner];
   for (const owner of [a1, b1]) await tellRefusals(teller, owner);

@@ -10,6 +10,7 @@ import { runProgram } from "../../src/common/program.ts";
 import { dropDatabases, makeTemplate, type Run } from "./database.ts";
 import { findRouterBinaries, howToInstall, startRouterServer, type RouterServer } from "./router.ts";
 import { startServer } from "./server.ts";
+import { makeUsualTemplate } from "./usual-template.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const timeoutMs = 900_000;
@@ -29,8 +30,12 @@ await runProgram(async () => {
   let router: RouterServer | undefined;
   try {
     const template = await makeTemplate(server.address, prefix);
+    const run = { prefix, template, server: server.address };
+    // Tenants of the second of two cells have other numbers than the usual ones.
     if (isRouted) router = await startRouter();
-    status = await runFiles({ prefix, template, server: server.address, router: router?.address });
+    status = await runFiles(
+      router ? { ...run, router: router.address } : { ...run, usual: await makeUsualTemplate(run) },
+    );
   } finally {
     await router?.stop();
     await dropDatabases(server.address, prefix);

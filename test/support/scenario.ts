@@ -12,14 +12,13 @@ import { connect, openSession } from "../../src/database/connect.ts";
 import type { Database, Session } from "../../src/database/types.ts";
 import { createGate } from "../../src/gate/gate.ts";
 import { listen } from "../../src/http/listener.ts";
-import { serve } from "../../src/serve.ts";
 import type { Logger } from "../../src/common/log.ts";
 import type { Metrics } from "../../src/server/metrics-server.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
 import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import { createCaller, untouched, type Caller } from "./caller.ts";
 import { closeIdleConnections, createClient, type Client } from "./client.ts";
-import { createDatabase } from "./database.ts";
+import { createDatabase, readRun } from "./database.ts";
 import { noteCredentials } from "./described-answers.ts";
 import { createDirectClient } from "./direct-client.ts";
 import { routeTo } from "./route.ts";
@@ -75,9 +74,9 @@ export type Scenario = {
 };
 
 export async function scenario(t: Teardown, options: Options = {}): Promise<Scenario> {
-  const { file = document, on } = options;
-  const { address, called, drop } = await openDatabase(t, options);
-  const masterKeyText = on?.masterKeyText ?? randomBytes(32).toString("base64");
+  const { file = document } = options;
+  const { address, drop, masterKeyText, isApplied } = await openDatabase(options);
+  const called = await routeTo(t, address);
   const keys = parseMasterKeys(masterKeyText);
   const open = (role: string) => connect(address, { name: "coupon test", role, max: 4 });
   const [owner, admin, worker] = [open("coupon_owner"), open("coupon_admin"), open("coupon_worker")];
@@ -87,7 +86,7 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     await drop();
   });
   noteCredentials(file);
-  if (file !== null) await apply(admin, keys, file);
+  if (file !== null && !isApplied) await apply(admin, keys, file);
   const { log, logger } = createStubLog("info");
 
   const { url, connectAs } = await startGate(t, { address: called, keys, logger, options });
@@ -137,6 +136,8 @@ async function startGate(
   const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
   // Not while a test runs, because tests compare tables.
   const noteUsesEveryMs = 3_600_000;
+  // Loaded only here, because most tests begin without it.
+  const { serve } = await import("../../src/serve.ts");
   const { url, stop } = await serve({ address, keys, limits, listening, noteUsesEveryMs, log: logger, metrics });
   t.teardown(async () => {
     closeIdleConnections();
@@ -145,13 +146,13 @@ async function startGate(
   return { url, connectAs: (accessKey) => createClient({ url, accessKey, secret: secretOf(accessKey) }) };
 }
 
-async function openDatabase(
-  t: Teardown,
-  options: Options,
-): Promise<{ address: Address; called: Address; drop(): Promise<void> }> {
-  const { on } = options;
-  const { address, drop } = on === undefined ? await createDatabase(options) : { ...on, drop: async () => {} };
-  return { address, called: await routeTo(t, address), drop };
+/** `isApplied`: it has the tenants of the file, because the template has the usual ones. */
+async function openDatabase({ file = document, on, ...options }: Options) {
+  const newKey = randomBytes(32).toString("base64");
+  if (on !== undefined) return { masterKeyText: newKey, ...on, drop: async () => {}, isApplied: false };
+  const usual = file === document ? readRun().usual : undefined;
+  const { address, drop } = await createDatabase(options, usual?.template);
+  return { address, drop, masterKeyText: usual?.masterKeyText ?? newKey, isApplied: usual !== undefined };
 }
 
 function createPsqlOpener(t: Teardown, address: Address): Scenario["openPsql"] {

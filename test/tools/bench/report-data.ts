@@ -186,13 +186,15 @@ const fillDays = `
   where p.business_date < (now() at time zone 'Europe/Berlin')::date - 1
   group by p.tenant_id, p.distributor_id, p.business_date;
   create temporary table line as
+    -- Else a plan without statistics reads the pages again for each entry of the tenant.
+    with posted as materialized (select * from rules.posting)
     select s.tenant_id, s.distributor_id, s.business_date, r.merchant_id, b.template_id, r.store::text, b.batch_id,
            count(*) filter (where l.entry_type = 'REDEMPTION') as redemption_count,
            coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REDEMPTION'), 0) as redemption_minor,
            count(*) filter (where l.entry_type = 'REVERSAL') as reversal_count,
            coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REVERSAL'), 0) as reversal_minor
     from core.statement s
-    join rules.posting p using (tenant_id, distributor_id, business_date)
+    join posted p using (tenant_id, distributor_id, business_date)
     join core.ledger_entry l using (tenant_id, entry_id)
     join moved m on m.id = l.entry_id
     join core.coupon c on c.tenant_id = m.tenant_id and c.coupon_id = m.coupon_id

@@ -3,7 +3,7 @@ import t from "tap";
 import { search } from "./search.ts";
 import { openService } from "./service.ts";
 
-const lives = 30;
+const lives = 15;
 // On a busy machine there are fewer lives instead of a timeout.
 const withinMs = 40_000;
 

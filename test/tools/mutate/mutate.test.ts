@@ -85,8 +85,8 @@ t.test("Each break applies to the code, and its test file exists", async (t) => 
 });
 
 t.test("A slip is loaded, and the first test file that fails has noticed it; a late one has not", async (t) => {
-  const { prefix, ...run } = readRun();
-  const site = { ...run, prefix: `${prefix}mutate${process.pid}_`, folder: copyCheckout() };
+  const { server, template, prefix } = readRun();
+  const site = { server, template, prefix: `${prefix}mutate${process.pid}_`, folder: copyCheckout() };
   t.teardown(() => removeFolder(site.folder));
   const file = "db/code/rules/answer/format_id.sql";
   const test = "test/formats/formats.test.ts";

@@ -17,7 +17,7 @@ import { waitAtMost, waitUntil } from "../../support/wait-until.ts";
 import { makeStock, nameOf, openTill, write, type Committed, type Stock } from "../../support/writers.ts";
 
 const never = new AbortController().signal;
-const kills = 10;
+const kills = 5;
 
 type Event = { event_id: string; event_type: string; coupon_id: string };
 
@@ -25,7 +25,7 @@ let world: Scenario;
 let stock: Stock;
 t.before(async () => {
   world = await scenario(t);
-  stock = await makeStock(world, { again: 200, once: 5_000 });
+  stock = await makeStock(world, { again: 200, once: 3_000 });
 });
 
 /** A sequencer as the worker runs it. `failures` are the errors of its ticks. */
@@ -77,7 +77,7 @@ async function checkFeed(t: Test, writeAll: () => Promise<Committed>): Promise<E
 
 t.test("with 8 writers, commits up to 50 ms late and every fifth rolled back, the feed is complete", async (t) => {
   const failures = startSequencer(t);
-  await checkFeed(t, () => write(world, stock, { events: 3_000 }));
+  await checkFeed(t, () => write(world, stock, { events: 1_200 }));
   t.strictSame(failures, []);
   const [row] = await world.owner.rows<{ late: number }>(
     `select count(*)::int as late

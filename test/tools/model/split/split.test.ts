@@ -11,11 +11,14 @@ const isMissing = ["spin", "gcc"].find((name) => spawnSync(name, ["--version"]).
 const skip = isMissing === undefined ? false : `${isMissing} is not installed`;
 const run = promisify(execFile);
 
-/** Returns how many errors a search of all states finds. It ends at the first one. */
-async function search(folder: string, name: string): Promise<number> {
+/**
+ * Returns how many errors a search of all states finds. It ends at the first one, so where there is one, compiling with
+ * optimization would take longer than it saves.
+ */
+async function search(folder: string, name: string, optimize: "-O0" | "-O2"): Promise<number> {
   const cwd = { cwd: folder, maxBuffer: 2 ** 24 };
   await run("spin", [`-D${name}`, "-a", model], cwd);
-  await run("gcc", ["-w", "-O2", "-DSAFETY", "-o", "pan", "pan.c"], cwd);
+  await run("gcc", ["-w", optimize, "-DSAFETY", "-o", "pan", "pan.c"], cwd);
   const { stdout } = await run(path.join(folder, "pan"), ["-m200000"], cwd);
   const errors = Number(/errors: (\d+)/.exec(stdout)![1]);
   // It ends early at an error, and where it lacks depth or memory.
@@ -24,10 +27,10 @@ async function search(folder: string, name: string): Promise<number> {
 }
 
 t.test("A split has one home at any moment and loses no accepted call, in any order", { skip }, async (t) => {
-  t.equal(await search(useTemporaryFolder(t, "coupon-split-"), "COMPLETE"), 0);
+  t.equal(await search(useTemporaryFolder(t, "coupon-split-"), "COMPLETE", "-O2"), 0);
 });
 
 for (const safeguard of ["NO_DRAIN", "NO_MARK", "NO_ATTEMPT", "NO_LOCAL", "NO_ORDER"])
   t.test(`With ${safeguard} it does not`, { skip }, async (t) => {
-    t.equal(await search(useTemporaryFolder(t, "coupon-split-"), safeguard), 1);
+    t.equal(await search(useTemporaryFolder(t, "coupon-split-"), safeguard, "-O0"), 1);
   });
