@@ -5,6 +5,7 @@ import type { Address } from "../config/database-address.ts";
 import { writeOutput } from "../command-line/output.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { addCell, listCells, withRouter } from "./router-database.ts";
+import { goBack, split } from "./split.ts";
 import { formatRows, json } from "./table.ts";
 
 const settings = {
@@ -32,6 +33,30 @@ const add = defineCommand({
   },
 });
 
+const splitCommand = defineCommand({
+  name: "split",
+  about:
+    "Moves tenants to a new cell, which is the promoted standby of the cell that they leave. They are closed for a " +
+    "few seconds. If it is interrupted, run it again, or with --back; once they live in the new cell, only forward.",
+  words: { tenants: { about: "the tenants that leave, ten_…", isRepeated: true } },
+  flags: {
+    to: { type: "count", value: "N", about: "the number of the new cell" },
+    reason: { type: "text", value: "WHY", about: "for the audit log", isRequired: true },
+    back: { type: "switch", about: "gives the split up: the tenants stay" },
+  },
+  settings: {
+    DATABASE_URL: "the cell that they leave, with the login of a superuser",
+    CELL_URL: "its standby, with the login of a superuser",
+  },
+  examples: ['ten_acme ten_bakery --to 2 --reason "cell 1 is full"'],
+  refuse: ({ flags: { to = 0 } }) => (to >= 1 && to <= 999 ? null : "--to must be 1 to 999"),
+  async run({ words: { tenants }, flags: { to = 0, reason, back } }, old: Address) {
+    const parts = { old, copy: readCellUrl(), tenants: [...new Set(tenants)], to, reason, log: console.log };
+    await (back ? goBack(parts) : split(parts));
+    return "";
+  },
+});
+
 const list = defineCommand({
   name: "list",
   about: "Lists the cells of the router, where they are, and why one does not serve.",
@@ -51,9 +76,12 @@ const list = defineCommand({
 export const command = provideContext(
   groupCommands<Address, string>({
     name: "cells",
-    about: "Adds and lists the servers behind a router.",
+    about: "Adds and lists the servers behind a router, and splits one.",
     settings,
-    commands: [add, list],
+    commands: [add, list, splitCommand],
   }),
-  async (run) => writeOutput(`${await run(findAddress(readConfig()))}\n`),
+  async (run) => {
+    const output = await run(findAddress(readConfig()));
+    if (output !== "") await writeOutput(`${output}\n`);
+  },
 );

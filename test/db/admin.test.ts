@@ -532,6 +532,7 @@ t.test("Every function of admin was called, apart from those that other tests ca
   const names = volatile.map(({ name }) => name);
   t.strictSame(
     names.filter((name) => !called.has(name)),
-    ["apply", "join_cell", "perform_in_sandbox", "reset_sandbox", "rotate_credential", "test_webhook"],
+    `apply close_tenants join_cell mark_drained open_tenants perform_in_sandbox release_tenants reset_sandbox
+     rotate_credential take_tenants test_webhook write_nonces`.split(/\s+/),
   );
 });

@@ -95,7 +95,8 @@ export const testedElsewhere = `admin.apply admin.list_statements admin.list_web
 
 /** Those that know no owner. */
 export const global = `admin.forget_key admin.has_tenants admin.join_cell admin.note_restore jobs.analyze_grown_tables
-  jobs.join_workers jobs.find_prune_start jobs.note_prune_step jobs.prune_nonces`;
+  admin.close_tenants admin.list_moving admin.mark_drained admin.open_tenants admin.read_nonces admin.release_tenants
+  admin.take_tenants admin.write_nonces jobs.join_workers jobs.find_prune_start jobs.note_prune_step jobs.prune_nonces`;
 
 const uuid = (text: string) => createHash("md5").update(text).digest("hex");
 

@@ -31,6 +31,8 @@ import { waitUntil } from "../../support/wait-until.ts";
 export type Cluster = {
   /** Names both, as DATABASE_URL does. */
   address: Address;
+  primary: Address;
+  standby: Address;
   /** Null: this cluster cannot cut its standby off. From then on each commit waits for a standby that hears nothing. */
   cutStandbyOff: (() => Promise<void>) | null;
   /** Ends the waits of all commits, as a DBA may. */
@@ -70,15 +72,18 @@ const settings: Record<string, string> = {
 const user = "postgres";
 const database = "coupon";
 
-export async function startCluster(t: Teardown, folder: string): Promise<Cluster> {
+/** `isAsynchronous`: no commit waits for the standby. */
+export async function startCluster(t: Teardown, folder: string, { isAsynchronous = false } = {}): Promise<Cluster> {
   let [primary, standby] = [await makeMember(t, folder, "one"), await makeMember(t, folder, "two")];
   await makeCluster(primary.home, primary.binaries);
   await start(primary);
   await copy(primary, standby);
-  await join(primary, standby);
+  await join(primary, standby, isAsynchronous);
   const others = [{ host: "127.0.0.1", port: standby.port }];
   return {
     address: { ...addressOf(primary), others },
+    primary: addressOf(primary),
+    standby: addressOf(standby),
     async cutStandbyOff() {
       // What was on the way is lost too.
       primary.proxy.set({ isStalled: true });
@@ -183,12 +188,13 @@ async function copy(from: Member, to: Member): Promise<void> {
 }
 
 // Makes it a synchronous standby once it has caught up.
-async function join(primary: Member, standby: Member): Promise<void> {
+async function join(primary: Member, standby: Member, isAsynchronous = false): Promise<void> {
   await start(standby);
   await onServer(addressOf(primary), async (psql) => {
     const ask = async (column: string) =>
       (await psql.rows<{ state: string }>(`select ${column} as state from pg_stat_replication`))[0]?.state;
     await waitUntil("the standby to stream", async () => (await ask("state")) === "streaming");
+    if (isAsynchronous) return;
     await psql.run(`alter system set synchronous_standby_names = '${standby.name}'`);
     await psql.rows("select pg_reload_conf()");
     await waitUntil("the standby to be synchronous", async () => (await ask("sync_state")) === "sync");

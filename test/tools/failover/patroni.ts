@@ -56,6 +56,8 @@ export async function startPatroni(t: Teardown, folder: string): Promise<Cluster
   await untilSynchronous(two);
   return {
     address: { ...one.address, others: [{ host, port: two.address.port }] },
+    primary: one.address,
+    standby: two.address,
     cutStandbyOff: null,
     async cancelWaits() {},
     async kill() {

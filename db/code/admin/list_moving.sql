@@ -1,0 +1,14 @@
+create or replace function admin.list_moving(
+  p_tenants text[],
+  out tenant text, out home int, out attempt int, out drained int)
+returns setof record
+language sql stable security definer set search_path = pg_catalog, pg_temp
+begin atomic
+  select t.external_id, t.home::int, t.fence, t.drained
+  from core.tenant t
+  where t.external_id = any (p_tenants)
+  order by 1;
+end;
+comment on function admin.list_moving(text[]) is
+  'Where tenants live, and the attempt that moves them: null, if none does. drained: the attempt '
+  'before whose fence every call has ended.';

@@ -1,0 +1,188 @@
+// Moves tenants to a new cell, which is the promoted standby of the cell that they leave. Each step is one transaction,
+// and reads from the two databases what was done before, so a split that was interrupted is run again. The order of the
+// steps was checked by a model: test/tools/model/split.
+import { setTimeout as sleep } from "node:timers/promises";
+import { ConfigError } from "../config/config.ts";
+import type { Address } from "../config/database-address.ts";
+import { openSession } from "../database/connect.ts";
+import type { Session } from "../database/types.ts";
+
+export type Split = {
+  /** The cell that the tenants leave, and its standby, each with the login of a superuser. */
+  old: Address;
+  copy: Address;
+  tenants: readonly string[];
+  /** The number of the new cell. */
+  to: number;
+  reason: string;
+  log: (line: string) => void;
+};
+type Moving = { tenant: string; home: number; attempt: number | null; drained: number | null };
+type Sides = { old: Session; copy: Session };
+
+/** Calls that began before the fence must end within this time, and the standby must follow. */
+const drainWithinMs = 3_000;
+const name = "coupon cells split";
+
+export async function split(parts: Split): Promise<void> {
+  const sides: Sides = { old: openSession(parts.old, { name }), copy: openSession(parts.copy, { name }) };
+  try {
+    if (!(await hasLeft(sides.old, parts))) {
+      const attempt = await copyAll(sides, parts);
+      await sides.old.rows("select admin.release_tenants($1, $2::text[], $3)", [attempt, parts.tenants, parts.to]);
+      parts.log(`they live in cell ${parts.to}`);
+    }
+    await openAll(sides.copy, parts);
+  } finally {
+    await Promise.all([sides.old.end(), sides.copy.end()]);
+  }
+}
+
+/** Gives up a split. Until the tenants live in the new cell, that is always possible. */
+export async function goBack({ old: address, tenants, to, log }: Split): Promise<void> {
+  const old = openSession(address, { name });
+  try {
+    const moving = await listMoving(old, tenants);
+    if (moving.some(({ home }) => home === to))
+      throw new ConfigError(`they live in cell ${to} already: run the split again without --back, to its end`);
+    await openAll(old, { tenants, log });
+    log("the split is given up. A standby that was promoted for it cannot be used: build a new one");
+  } finally {
+    await old.end();
+  }
+}
+
+// Returns the attempt when the new cell has everything of the tenants.
+async function copyAll(sides: Sides, parts: Split): Promise<number> {
+  const { old, copy } = sides;
+  await checkCopy(sides, parts);
+  const attempt = await close(sides, parts);
+  if (await isStandby(copy)) {
+    await drain(old, attempt, parts);
+    await follow(sides, attempt, parts);
+    await copy.rows("select pg_promote(true, 30)");
+    parts.log("the standby is promoted");
+  }
+  await copy.rows("select admin.take_tenants($1, $2::text[])", [attempt, parts.tenants]);
+  const [nonces] = await old.rows<{ all: string }>("select admin.read_nonces($1)::text as all", [attempt]);
+  await copy.rows("select admin.write_nonces($1::text::jsonb)", [nonces!.all]);
+  return attempt;
+}
+
+async function listMoving(session: Session, tenants: readonly string[]): Promise<Moving[]> {
+  const moving = await session.rows<Moving>("select * from admin.list_moving($1::text[])", [tenants]);
+  const missing = tenants.filter((each) => !moving.some(({ tenant }) => tenant === each));
+  if (missing.length > 0) throw new ConfigError(`the cell has no tenant ${missing.join(", ")}`);
+  return moving;
+}
+
+/** Returns the attempt that the tenants share, or null if all are open. */
+async function findAttempt(session: Session, tenants: readonly string[]): Promise<number | null> {
+  const attempts = new Set((await listMoving(session, tenants)).map(({ attempt }) => attempt));
+  if (attempts.size > 1)
+    throw new ConfigError("the tenants are not of one split: name the same ones as before, or go --back with those");
+  return [...attempts][0] ?? null;
+}
+
+async function hasLeft(old: Session, { tenants, to }: Split): Promise<boolean> {
+  const moving = await listMoving(old, tenants);
+  return moving.every(({ home }) => home === to);
+}
+
+async function isStandby(session: Session): Promise<boolean> {
+  const [server] = await session.rows<{ is_standby: boolean }>("select pg_is_in_recovery() as is_standby");
+  return server!.is_standby;
+}
+
+// Before anyone is closed: the copy is one of this cell, and its server has the number of the new cell.
+async function checkCopy({ old, copy }: Sides, parts: Split): Promise<void> {
+  const text = "select system_identifier::text as cluster from pg_control_system()";
+  const [one, other] = await Promise.all([old, copy].map((side) => side.rows<{ cluster: string }>(text)));
+  if (one![0]!.cluster !== other![0]!.cluster) throw new ConfigError("CELL_URL is no standby of DATABASE_URL");
+  if ((await readCell(parts.copy)) === parts.to) return;
+  // The first statement lets PostgreSQL 15 know the name.
+  await copy.run(`set coupon.cell = '${parts.to}'`);
+  await copy.run(`alter system set coupon.cell = '${parts.to}'`);
+  await copy.rows("select pg_reload_conf()");
+  const deadline = performance.now() + drainWithinMs;
+  while ((await readCell(parts.copy)) !== parts.to) {
+    if (performance.now() > deadline)
+      throw new ConfigError(`set coupon.cell = '${parts.to}' in the configuration of the standby, and reload it`);
+    await sleep(50);
+  }
+  await copy.run("reset coupon.cell");
+}
+
+/** The number that new sessions of a server see. */
+async function readCell(address: Address): Promise<number> {
+  const session = openSession(address, { name });
+  try {
+    const [row] = await session.rows<{ cell: number }>("select core.read_cell()::int as cell");
+    return row!.cell;
+  } finally {
+    await session.end();
+  }
+}
+
+async function close({ old, copy }: Sides, parts: Split): Promise<number> {
+  const found = await findAttempt(old, parts.tenants);
+  if (!(await isStandby(copy)) && (found === null || (await findAttempt(copy, parts.tenants)) !== found))
+    throw new ConfigError("the standby was promoted before, and lacks what came later: build a new one");
+  if (found !== null) return found;
+  const [row] = await old.rows<{ attempt: number }>("select admin.close_tenants($1::text[], $2, $3) as attempt", [
+    parts.tenants,
+    parts.to,
+    parts.reason,
+  ]);
+  parts.log("the tenants are closed: their calls get 503");
+  return row!.attempt;
+}
+
+type Running = { id: string; pid: number; program: string };
+
+// Every transaction that is not newer than the fence ends. After a repeated start this waits for some more than that.
+async function drain(old: Session, attempt: number, parts: Split): Promise<void> {
+  const list = () =>
+    old.rows<Running>(
+      `select l.virtualtransaction as id, a.pid, a.application_name as program
+       from pg_locks l
+       join pg_stat_activity a on a.pid = l.pid
+       where l.locktype = 'virtualxid' and a.datname = current_database() and a.backend_type = 'client backend'
+         and a.pid <> pg_backend_pid()`,
+    );
+  const before = new Set((await list()).map(({ id }) => id));
+  await untilDone(old, attempt, parts, async () => {
+    const left = (await list()).find(({ id }) => before.has(id));
+    return left === undefined ? null : `a transaction of ${left.program} (process ${left.pid}) does not end`;
+  });
+  await old.rows("select admin.mark_drained($1)", [attempt]);
+  parts.log("every call has ended");
+}
+
+async function follow({ old, copy }: Sides, attempt: number, parts: Split): Promise<void> {
+  await untilDone(old, attempt, parts, async () => {
+    const moving = await listMoving(copy, parts.tenants);
+    return moving.every(({ drained }) => drained === attempt) ? null : "the standby does not follow";
+  });
+}
+
+// Opens the tenants again if it takes too long.
+async function untilDone(old: Session, attempt: number, parts: Split, findObstacle: () => Promise<string | null>) {
+  const deadline = performance.now() + drainWithinMs;
+  for (;;) {
+    const obstacle = await findObstacle();
+    if (obstacle === null) return;
+    if (performance.now() > deadline) {
+      await old.rows("select admin.open_tenants($1)", [attempt]);
+      throw new ConfigError(`given up, and the tenants are open again: ${obstacle}`);
+    }
+    await sleep(10);
+  }
+}
+
+async function openAll(session: Session, { tenants, log }: Pick<Split, "tenants" | "log">): Promise<void> {
+  const attempt = await findAttempt(session, tenants);
+  if (attempt === null) return log("the tenants are open");
+  await session.rows("select admin.open_tenants($1)", [attempt]);
+  log("the tenants are open");
+}
