@@ -48,9 +48,11 @@ const cancel = (query: Query<unknown>): void => void query.canceller?.(query).ca
 export function openDriver(address: Address, options: Options, more: DriverOptions): Connection {
   // In the order in which they were sent: the server runs the first.
   const running = new Set<Running>();
-  const onnotice = ({ routine }: postgres.Notice): void => {
+  const onnotice = ({ routine, code }: postgres.Notice): void => {
+    // A router passes a cell's warning on under a name of its own. No other warning of ours has this code.
+    const isCancelledWait = routine === "SyncRepWaitForLSN" || (routine === "plproxy_remote_error" && code === "01000");
     // Of one of them, and the driver does not say of which.
-    if (routine === "SyncRepWaitForLSN") for (const one of running) one.isUnreplicated = true;
+    if (isCancelledWait) for (const one of running) one.isUnreplicated = true;
   };
   const sql = createDriver(address, options, { ...more, onnotice });
 

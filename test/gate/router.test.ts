@@ -152,6 +152,19 @@ t.test("An access key that exists nowhere is unknown, unless a cell could not be
   await waitUntil("the cell", async () => (await stranger.get("/v1/batches")).status === 401);
 });
 
+t.test("A commit that a cell reports as not replicated is none for serve either", { skip }, async (t) => {
+  const { router, worlds } = service;
+  // What PostgreSQL warns of when the wait for a synchronous standby is cancelled has this code.
+  const psql = await worlds[0].openPsql();
+  const [{ text }] = (await psql.rows<{ text: string }>(
+    "select pg_get_functiondef('gate.note_uses(int[], int[])'::regprocedure) as text",
+  )) as [{ text: string }];
+  await psql.run(text.replace(/\bbegin\b/i, "begin raise warning 'canceling wait';"));
+  t.teardown(() => psql.run(text));
+  const noting = withRouter(router, (database) => database.rows("select gate.note_uses('{1}', '{1}')"));
+  await t.rejects(noting, { code: "COMMIT_NOT_REPLICATED" });
+});
+
 t.test("A tenant that has moved is found where it lives now", { skip }, async (t) => {
   const { router } = service;
   // As if the first cell were a copy of the second, to which the tenant has moved.
