@@ -50,6 +50,7 @@ const split = defineCommand({
   examples: ["--rounds 30", "--coupons 1000000 --rate 100 --no-kill"],
   exitCodes: "0 all held, 1 something was lost or failed",
   async run({ flags }) {
+    onStop(() => endRound());
     for (let number = 1; number <= flags.rounds; number += 1) {
       const killAfterMs = flags["no-kill"] ? null : randomInt(250, 900);
       const round = await runAlone({ coupons: flags.coupons, perSecond: flags.rate, killAfterMs });
@@ -66,6 +67,9 @@ const split = defineCommand({
 
 const seconds = (ms: number): string => (ms / 1_000).toFixed(1);
 
+// Of the round that runs.
+let endRound = async (): Promise<void> => {};
+
 async function runAlone(options: RoundOptions): Promise<Round> {
   const ends: (() => unknown)[] = [];
   const folder = makeTemporaryFolder("coupon-split-");
@@ -74,7 +78,7 @@ async function runAlone(options: RoundOptions): Promise<Round> {
     await stopLoggedPrograms();
     removeFolder(folder);
   };
-  onStop(end);
+  endRound = end;
   return runRound({ teardown: (one: () => unknown) => void ends.push(one) }, folder, options).finally(end);
 }
 
