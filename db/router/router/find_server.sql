@@ -1,6 +1,6 @@
 -- The server of the cell in which a tenant lives, as far as this router knows. Volatile, so that it
--- sees what this statement has noted. PL/pgSQL keeps its plan: in SQL, planning it in each call
--- took as long as all else that the router does for the call.
+-- sees what this statement has noted. PL/pgSQL keeps its plan: in SQL, planning it took a third of
+-- the time that the router needs for a call.
 create or replace function router.find_server(p_tenant_id int) returns text
 language plpgsql volatile as $$
 begin

@@ -11,7 +11,7 @@ import { openRouter, type Spent } from "./routed.ts";
 
 type Round = { rate: number; micros: number; spent: Spent; count: number };
 
-const share = 0.2;
+const share = 0.1;
 const connections = 64;
 
 export async function benchCells({ open, server, size, rounds }: Run): Promise<Row[]> {
@@ -52,9 +52,9 @@ export async function benchCells({ open, server, size, rounds }: Run): Promise<R
     }
   } finally {
     quotas?.forEach((quota) => quota.remove());
+    await Promise.all(loaders.map((loader) => loader.end()));
+    await end();
   }
-  await Promise.all(loaders.map((loader) => loader.end()));
-  await end();
   await second.close();
   await other?.stop();
   if (quotas === null) console.log("cells: no CPU quota is possible here, so the rate says nothing about two cells");
@@ -70,7 +70,10 @@ async function limit(environments: Environment[]): Promise<Quota[] | null> {
   const quotas: Quota[] = [];
   for (const [index, { database }] of environments.entries()) {
     const quota = openQuota(`cell${index + 1}`, share);
-    if (quota === null) return null;
+    if (quota === null) {
+      quotas.forEach((opened) => opened.remove());
+      return null;
+    }
     quotas.push(quota);
     const [backend] = await database.rows<{ pid: number }>("select pg_backend_pid() as pid");
     quota.add(listPostgres(backend!.pid));

@@ -9,9 +9,9 @@ import { openRouter, type Spent } from "./routed.ts";
 
 type Round = Load & { spent: Spent; group: number };
 
-// Of the size, what a round sends, by the number of connections. Calls on 64 connections form groups of about 30.
+// Of the size, what a round sends, by the number of connections. Calls on 96 connections form groups of about 30.
 const programs = [
-  { connections: 64, share: 1 },
+  { connections: 96, share: 1 },
   { connections: 8, share: 0.5 },
   { connections: 1, share: 0.25 },
 ];
@@ -32,19 +32,22 @@ export async function benchRouter({ open, server, size, rounds }: Run): Promise<
   const pool = await openPool(direct, perRound * (rounds + 1 - firstRound));
   const loader = openLoader();
 
-  // Before the measured rounds, one without and one with the statistics of the tables.
-  for (let number = firstRound; number <= rounds; number += 1) {
-    if (number === 0) await settle(direct);
-    for (const { connections, count, sides } of compared)
-      for (const { environment, rounds } of sides) {
-        const send = await loader.prepare(environment, await pool.draw(count), { connections });
-        const since = await readClock(environment);
-        const round = await measure([environment], send);
-        if (number > 0) rounds.push({ ...round, group: await readGroup(environment, since) });
-      }
+  try {
+    // Before the measured rounds, one without and one with the statistics of the tables.
+    for (let number = firstRound; number <= rounds; number += 1) {
+      if (number === 0) await settle(direct);
+      for (const { connections, count, sides } of compared)
+        for (const { environment, rounds } of sides) {
+          const send = await loader.prepare(environment, await pool.draw(count), { connections });
+          const since = await readClock(environment);
+          const round = await measure([environment], send);
+          if (number > 0) rounds.push({ ...round, group: await readGroup(environment, since) });
+        }
+    }
+  } finally {
+    await loader.end();
+    await end();
   }
-  await loader.end();
-  await end();
   return compared.flatMap(({ connections, sides }) =>
     sides.map(({ name, rounds }) => describe(`${name}, ${nameLoad(connections)}`, rounds, sides[0]!.rounds)),
   );

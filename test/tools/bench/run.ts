@@ -48,15 +48,15 @@ const benches: Record<string, Bench> = {
   reports: { measure: benchReports, unit: "coupons", size: 1_000_000, small: 5_000, byName: "takes ten minutes" },
   router: {
     measure: benchRouter,
-    unit: "redemptions of a round on 64 connections",
-    size: 10_000,
+    unit: "redemptions of a round on 96 connections",
+    size: 4_000,
     small: 100,
     byName: "needs PL/Proxy",
   },
   cells: {
     measure: benchCells,
     unit: "redemptions of a round for each cell",
-    size: 3_000,
+    size: 1_000,
     small: 60,
     byName: "needs PL/Proxy",
   },
