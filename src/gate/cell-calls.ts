@@ -54,7 +54,7 @@ export function openCell({ cell, connect, log, hungAfterMs, onGroup }: CellParts
   const groups = createGroups<Call, Outcome | null>({
     send: (tenantId, calls, deadline, isBehind) => sendGroup({ lane: "quick", tenantId, isBehind }, calls, deadline),
     isCausedByCall: isCausedByStatement,
-    areCommitsSlow: createCommitTime({ connections }).isSlow,
+    areCommitsSlow: createCommitTime({ cell, connections }).isSlow,
     largest: largestGroup,
     maxWaiting,
   });

@@ -26,7 +26,7 @@ export type Connections = {
   /** Runs one statement. Rejects with Unavailable when trying again later may help. */
   rows<T>(place: Place, deadline: number, text: string, parameters: unknown[]): Promise<T[]>;
   /** Sends a statement twice on one connection. The server begins the second as soon as the first has committed. */
-  twice<T>(place: Place, deadline: number, text: string): Promise<[T[], T[]]>;
+  twice<T>(place: Place, deadline: number, text: string, parameters: unknown[]): Promise<[T[], T[]]>;
   load(): Record<LaneName, LaneLoad>;
   /** Gives up all connections, with everything that runs on them or waits for them. Later statements use new ones. */
   reconnect(): void;
@@ -83,9 +83,9 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
   return {
     rows: <T>(place: Place, deadline: number, text: string, parameters: unknown[]) =>
       run(place, deadline, (database, pipe) => database.rows<T>(text, parameters, pipe)),
-    twice: <T>(place: Place, deadline: number, text: string) =>
+    twice: <T>(place: Place, deadline: number, text: string, parameters: unknown[]) =>
       run(place, deadline, (database, pipe) => {
-        const send = () => database.rows<T>(text, [], pipe);
+        const send = () => database.rows<T>(text, parameters, pipe);
         return Promise.all([send(), send()]);
       }),
     load: () => byLane((name) => pools.current().lanes[name].load()),

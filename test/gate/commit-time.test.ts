@@ -1,7 +1,7 @@
 // When commits count as slow, and how the gate asks the database for that.
 import t from "tap";
 import { createCommitTime } from "../../src/gate/commit-time.ts";
-import { openConnections } from "../../src/gate/connections.ts";
+import { openConnections, type Connections } from "../../src/gate/connections.ts";
 import { createLog } from "../../src/common/log.ts";
 import { connect } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";
@@ -14,13 +14,14 @@ t.test("commits are slow if even the fastest of the last five took a millisecond
   const clock = stopClock(t);
   const next: (number | Error)[] = [];
   let asked = 0;
-  const twice = async () => {
+  const twice: Connections["twice"] = async (_place, _deadline, _text, parameters) => {
     asked += 1;
+    t.strictSame(parameters, [2], "in this cell");
     const ms = next.shift()!;
     if (ms instanceof Error) throw ms;
     return [[{ at: 5 }], [{ at: 5 + ms }]] as never;
   };
-  const { isSlow } = createCommitTime({ connections: { twice } });
+  const { isSlow } = createCommitTime({ cell: 2, connections: { twice } });
   let pause = 1_000;
   const measure = async (ms: number | Error): Promise<boolean> => {
     next.push(ms);
@@ -65,7 +66,7 @@ t.test("a commit is measured on one connection, and writes to the log", async (t
     hungAfterMs: 60_000,
   });
   const before = await database.rows<{ at: string }>("select pg_current_wal_flush_lsn()::text as at");
-  t.equal(createCommitTime({ connections }).isSlow(), false);
+  t.equal(createCommitTime({ cell: null, connections }).isSlow(), false);
   const [first, second] = await Promise.all(sent.map(({ rows }) => rows as Promise<{ at: number }[]>));
   t.equal(sent.length, 2);
   t.equal(sent[0]!.pipe, sent[1]!.pipe);

@@ -173,3 +173,22 @@ t.test("A tenant that has moved is found where it lives now", { skip }, async (t
   fits(t, await redeem(1), { status: 200 });
   fits(t, await ask("select cell from router.tenant where tenant_id = 1000001"), [{ cell: 2 }]);
 });
+
+t.test("The gate measures the commits of the cell, not those of the router", { skip }, async (t) => {
+  const { router, worlds } = service;
+  const mark = (cell: number) =>
+    withRouter(router, (database) => database.rows<{ at: number }>("select gate.mark_commit($1) as at", [cell]));
+  const readLog = async () => {
+    const [row] = await worlds[1].owner.rows<{ at: string }>("select pg_current_wal_flush_lsn()::text as at");
+    return row!.at;
+  };
+  const before = await readLog();
+  t.ok(Math.abs((await mark(2))[0]!.at - Date.now()) < 60_000);
+  const [log] = await worlds[1].owner.rows("select pg_current_wal_flush_lsn() > $1::text::pg_lsn as more", [before]);
+  t.strictSame({ ...log! }, { more: true }, "the cell has flushed its log");
+  await worlds[1].owner.rows(
+    "create or replace function gate.mark_commit(p_cell int) returns float8 language sql volatile return 42",
+  );
+  t.strictSame((await mark(2))[0]!.at, 42, "it is the clock of this cell");
+  t.not((await mark(1))[0]!.at, 42, "and not of another one");
+});

@@ -1,7 +1,11 @@
 -- The server of the cell in which a tenant lives, as far as this router knows. Volatile, so that it
--- sees what this statement has noted.
+-- sees what this statement has noted. PL/pgSQL keeps its plan: in SQL, planning it took a third of
+-- the time that the router needs for a call.
 create or replace function router.find_server(p_tenant_id int) returns text
-language sql volatile
-return 'cell_' || coalesce(
-  (select t.cell from router.tenant t where t.tenant_id = p_tenant_id),
-  (p_tenant_id - 1) / 1000000 + 1);
+language plpgsql volatile as $$
+begin
+  return 'cell_' || coalesce(
+    (select t.cell from router.tenant t where t.tenant_id = p_tenant_id),
+    (p_tenant_id - 1) / 1000000 + 1);
+end
+$$;

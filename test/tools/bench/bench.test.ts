@@ -1,40 +1,45 @@
 // The short form of a bench: it completes, gets right answers, measures something and breaks no invariant. Its figures
 // mean nothing. The others share its parts. Left out are `scale`, whose parts the others run too, `reports`, whose data
 // and questions test/db/plans.test.ts uses, `instructions`, which takes valgrind minutes, and `--against`, which starts
-// all programs twice. The other test shows that the hand-written service has the duties of ours.
-import { execFile } from "node:child_process";
+// all programs twice. The last test shows that the hand-written service has the duties of ours.
+import { execFile, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import t from "tap";
+import t, { type Test } from "tap";
 import { formatUrl, isSocketFolder } from "../../../src/config/database-address.ts";
 import { root } from "../../support/copy.ts";
 import { createClient, type CallOptions } from "../../support/client.ts";
 import { readRun } from "../../support/database.ts";
+import { findRouterBinaries, howToInstall } from "../../support/router.ts";
 import { leaveUnchecked } from "../../support/described-answers.ts";
 import { useTemporaryFolder } from "../../support/temporary-folder.ts";
 import { openPool } from "./coupons.ts";
 import { openEnvironment } from "./environment.ts";
+import { readCpu } from "./measure.ts";
+import { openQuota } from "./quota.ts";
 import { startHandWritten } from "./redemptions.ts";
 
-t.test("the bench of redemptions completes and measures something", async (t) => {
-  const { server } = readRun();
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ["test/tools/bench/run.ts", "redemptions", "--small"],
-    {
-      cwd: root,
-      env: { ...process.env, BENCH_DATABASE_URL: formatUrl(server) },
-    },
-  );
+/** The rows of the tables that it prints, without their heads. */
+async function runShort(t: Test, names: string[]): Promise<string[][]> {
+  const { stdout } = await promisify(execFile)(process.execPath, ["test/tools/bench/run.ts", ...names, "--small"], {
+    cwd: root,
+    env: { ...process.env, BENCH_DATABASE_URL: formatUrl(readRun().server) },
+  });
   t.comment(stdout);
   const titles = [...stdout.matchAll(/^(\w+) \(.*\)$/gm)].map(([, name]) => name);
-  t.strictSame(titles, ["redemptions"]);
+  t.strictSame(titles, names);
   const lines = stdout.split("\n").filter((line) => line.startsWith("│") && !line.includes("(index)"));
-  const rows = lines.map((line) =>
+  return lines.map((line) =>
     line
       .split("│")
       .slice(1, -1)
       .map((cell) => cell.trim()),
   );
+}
+
+t.test("the bench of redemptions completes and measures something", async (t) => {
+  const { server } = readRun();
+  const rows = await runShort(t, ["redemptions"]);
   // Without pgbench, four rows of the floors are missing.
   t.ok(rows.length === 11 || rows.length === 7, `${rows.length} rows`);
   for (const [name, ...cells] of rows) {
@@ -49,6 +54,40 @@ t.test("the bench of redemptions completes and measures something", async (t) =>
   t.notOk(redeemed.includes("0"), "redemptions cost log and CPU");
   // A server in a container does not show its CPU.
   if (isSocketFolder(server.host)) t.not(redeemed.at(-2), "", "the CPU of the database is seen");
+});
+
+t.test(
+  "the benches of a router complete and measure something",
+  { skip: findRouterBinaries() === undefined && howToInstall },
+  async (t) => {
+    const rows = await runShort(t, ["router", "cells"]);
+    t.strictSame(
+      rows.map(([name]) => name),
+      [
+        ...["96 connections", "8 connections", "one connection"].flatMap((load) => [
+          `direct, ${load}`,
+          `router, ${load}`,
+        ]),
+        "one cell, without a quota",
+        "two cells, without a quota",
+      ],
+    );
+    for (const [name, group, rate] of rows.slice(0, 6))
+      t.ok(Number(group) >= 1 && Number(rate) > 0, `${name}: ${group} in a group, ${rate}/s`);
+    t.ok(Number(rows[0]![1]) > 4, "96 connections form groups");
+  },
+);
+
+t.test("a quota holds processes to a share of a core", async (t) => {
+  const quota = openQuota("test", 0.1);
+  if (quota === null) return void t.comment("no control group limits CPU here");
+  const program = spawn("sh", ["-c", "while :; do :; done"]);
+  t.teardown(() => program.kill("SIGKILL"));
+  quota.add([program.pid!]);
+  await sleep(1_000);
+  const spent = readCpu(program.pid!).own;
+  quota.remove();
+  t.ok(spent < 0.5, `${spent} s of one second`);
 });
 
 t.test("the hand-written service answers a plain redeem as ours does", async (t) => {

@@ -14,14 +14,18 @@ import { findBrokenInvariants } from "../../support/inspect.ts";
 import { startLoggedProgram } from "../../support/logged-program.ts";
 import { environmentOf, runProgram, type Database } from "../../support/program.ts";
 import { sequenceEvents } from "../../support/sequence-events.ts";
+import { becomeCell } from "../../support/route.ts";
 import { readAddress } from "../../support/server.ts";
 import { makeTemporaryFolder, removeFolder } from "../../support/temporary-folder.ts";
 import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { credential, merchant, party, secretOf, template } from "../../support/tenants.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 
-/** `address` names any database of the server. `folder` is for logs and other files of the run. */
-export type Server = { address: Address; folder: string; stop(): Promise<void> };
+/**
+ * `address` names any database of the server. `folder` is for logs and other files of the run. isOwn: the run has
+ * started it.
+ */
+export type Server = { address: Address; folder: string; isOwn: boolean; stop(): Promise<void> };
 /** What a bench gets. `open` returns an environment that the benches of a run share. */
 export type Run = {
   server: Server;
@@ -35,7 +39,6 @@ export type Environment = Awaited<ReturnType<typeof openEnvironment>>;
 export type Subscriber = { id: string; url: string; secret: string };
 
 const prefix = "coupon-bench-";
-const accessKey = "ak_bench";
 export const merchants = Array.from({ length: 50 }, (_, index) => `mch_bench${index}`);
 /** The distributors of the pools, and of the day that the bench `statement` closes. */
 const distributor = "pty_bench";
@@ -45,11 +48,11 @@ export const distributorOfDay = "pty_benchday";
 export async function startServer(databaseUrl: string | undefined): Promise<Server> {
   if (databaseUrl === undefined) {
     const { address, temporaryFolder, stop } = await startTemporaryServer(prefix, { max_connections: "200" });
-    return { address, folder: temporaryFolder, stop };
+    return { address, folder: temporaryFolder, isOwn: true, stop };
   }
   const folder = makeTemporaryFolder(prefix);
   const stop = async () => removeFolder(folder);
-  return { address: readAddress("BENCH_DATABASE_URL", databaseUrl), folder, stop };
+  return { address: readAddress("BENCH_DATABASE_URL", databaseUrl), folder, isOwn: false, stop };
 }
 
 /** The short form only wants to know whether the benches work. */
@@ -64,13 +67,16 @@ let databases = 0;
  * A database that the build in `folder` has migrated. In a test, a clone of the template of the run, which is migrated
  * already.
  */
-export async function createDatabase({ address: server }: Pick<Server, "address">, folder = root) {
+export async function createDatabase(
+  { address: server }: Pick<Server, "address">,
+  folder = root,
+  masterKeyText = randomBytes(32).toString("base64"),
+) {
   const name = `coupon_bench_${Date.now().toString(36)}_${(databases += 1)}`;
   const from = isInTest() ? `"${readRun().template}" strategy file_copy` : "template0 encoding 'UTF8'";
   await asAdmin(server, (admin) => admin.rows(`create database "${name}" template ${from}`));
   const drop = () => asAdmin(server, (admin) => admin.rows(`drop database "${name}" with (force)`));
   const address = addressOf(server, name);
-  const masterKeyText = randomBytes(32).toString("base64");
   await runCommand("migrate", { folder, on: { address, masterKeyText } });
   return { address, masterKeyText, drop };
 }
@@ -82,10 +88,20 @@ async function runCommand(name: string, { folder, on, ...options }: CommandOptio
   if (code !== 0) throw new Error(`${name} in ${folder}: ${stderr}`);
 }
 
-/** `folder` is the checkout of the build that runs. */
-export async function openEnvironment(server: Pick<Server, "address" | "folder">, folder = root) {
-  const { drop, ...on } = await createDatabase(server, folder);
+type EnvironmentOptions = { folder?: string; cell?: number; masterKeyText?: string };
+
+/**
+ * `folder` is the checkout of the build that runs. `cell` is the number of the database among the cells of a router,
+ * which share the master key; each has its own tenant.
+ */
+export async function openEnvironment(
+  server: Pick<Server, "address" | "folder">,
+  { folder = root, cell = 1, ...options }: EnvironmentOptions = {},
+) {
+  const { drop, ...on } = await createDatabase(server, folder, options.masterKeyText);
   const { address, masterKeyText } = on;
+  if (cell !== 1) await becomeCell(address, cell);
+  const accessKey = `ak_bench${cell}`;
   const database = connect(address, { name: "coupon bench", max: 2 });
   const start = (name: "serve" | "work") => startLoggedProgram(name, server.folder, environmentOf(on), folder);
   const serve = await start("serve");
@@ -110,7 +126,7 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
     await database.end();
   }
 
-  await apply(describeTenant());
+  await apply(describeTenant(accessKey));
   const [caller] = await database.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential($1)",
     [accessKey],
@@ -119,6 +135,7 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
 
   return {
     address,
+    masterKeyText,
     keys: parseMasterKeys(masterKeyText),
     database,
     url: serve.url,
@@ -129,7 +146,7 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
     until,
     untilCaughtUp,
     ...createBatches(createCaller(createClient({ url: serve.url, ...signer }), merchants[0]!), until),
-    subscribe: (subscribers: Subscriber[]) => apply(describeTenant(subscribers)),
+    subscribe: (subscribers: Subscriber[]) => apply(describeTenant(accessKey, subscribers)),
     async restartWorker(meanwhile: () => Promise<void>): Promise<void> {
       await work.stop();
       await meanwhile();
@@ -168,9 +185,9 @@ function createBatches({ ok }: Caller, until: (what: string, sql: string, params
 }
 
 /** A tenant of Variant A with fifty merchants. */
-function describeTenant(subscribers: Subscriber[] = []) {
+function describeTenant(accessKey: string, subscribers: Subscriber[] = []) {
   const tenant = {
-    id: "ten_bench",
+    id: accessKey.replace("ak", "ten"),
     name: "Bench",
     variant: "A",
     parties: [

@@ -21,19 +21,22 @@ export function costsSince(before: Costs, after: Costs): Costs {
 }
 
 /** The server with its running and its ended processes, found by one of them. */
-function postgresCpu(backendPid: number): number {
+export function postgresCpu(backendPid: number): number {
+  const [postmaster, ...children] = listPostgres(backendPid).map(readCpu);
+  if (postmaster === undefined) return NaN;
+  return children.reduce((total, { own }) => total + own, postmaster.own + postmaster.ofEndedChildren);
+}
+
+/** The running processes of a server, its postmaster first, found by one of them. None: it is not on this machine. */
+export function listPostgres(backendPid: number): number[] {
   const postmasterPid = readCpu(backendPid).parent;
-  const postmaster = readCpu(postmasterPid);
-  if (postmaster.name !== "postgres") return NaN;
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map((name) => readCpu(Number(name)))
-    .filter(({ parent }) => parent === postmasterPid)
-    .reduce((total, { own }) => total + own, postmaster.own + postmaster.ofEndedChildren);
+  if (readCpu(postmasterPid).name !== "postgres") return [];
+  const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return [postmasterPid, ...all.map(Number).filter((pid) => readCpu(pid).parent === postmasterPid)];
 }
 
 /** In seconds; the kernel counts hundredths of a second. */
-function readCpu(pid: number): { name: string; parent: number; own: number; ofEndedChildren: number } {
+export function readCpu(pid: number): { name: string; parent: number; own: number; ofEndedChildren: number } {
   try {
     // The format is: pid (name) state parent …, and the name may contain anything.
     const [, name, rest] = /^\d+ \((.*)\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))!;

@@ -90,7 +90,7 @@ async function openSides(environment: Environment, { server, size, against, need
   const handWritten = await startHandWritten(environment, server);
   sides["hand-written"] = { ...openService(handWritten.environment, pool), end: handWritten.stop };
   if (against !== undefined) {
-    const other = await openEnvironment(server, path.resolve(against));
+    const other = await openEnvironment(server, { folder: path.resolve(against) });
     sides["other build"] = { ...openService(other, await openPool(other, needed)), end: other.close };
   }
   for (const [kind, send] of Object.entries(await openFloors(environment, server.folder, size)))

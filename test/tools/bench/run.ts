@@ -7,6 +7,7 @@ import { onStop } from "../../../src/common/program.ts";
 import { runCommand } from "../../../src/command-line/run-command.ts";
 import { asAdmin } from "../../support/database.ts";
 import { stopLoggedPrograms } from "../../support/logged-program.ts";
+import { benchCells } from "./cells.ts";
 import { openEnvironment, startServer, type Environment, type Run, type Server } from "./environment.ts";
 import { benchFeed } from "./feed.ts";
 import { benchInstructions } from "./instructions.ts";
@@ -14,6 +15,7 @@ import { printTable, type Row } from "./measure.ts";
 import { benchMint } from "./mint.ts";
 import { benchRedemptions } from "./redemptions.ts";
 import { benchReports } from "./reports.ts";
+import { benchRouter } from "./router.ts";
 import { benchScale } from "./scale.ts";
 import { benchStatement } from "./statement.ts";
 import { benchTills } from "./tills.ts";
@@ -44,6 +46,20 @@ const benches: Record<string, Bench> = {
   statement: { measure: benchStatement, unit: "entries of the day", size: 1_000_000, small: 500 },
   scale: { measure: benchScale, unit: "coupons", size: 10_000_000, small: 3_000, byName: "takes half an hour" },
   reports: { measure: benchReports, unit: "coupons", size: 1_000_000, small: 5_000, byName: "takes ten minutes" },
+  router: {
+    measure: benchRouter,
+    unit: "redemptions of a round on 96 connections",
+    size: 4_000,
+    small: 100,
+    byName: "needs PL/Proxy",
+  },
+  cells: {
+    measure: benchCells,
+    unit: "redemptions of a round for each cell",
+    size: 1_000,
+    small: 60,
+    byName: "needs PL/Proxy",
+  },
   instructions: { measure: benchInstructions, unit: "groups and calls", size: 20, small: 1, byName: "needs valgrind" },
 };
 const names = Object.keys(benches);
