@@ -6,6 +6,10 @@ grant usage on foreign data wrapper cells to coupon_owner;
 grant usage on schema gate, rules to coupon_api;
 grant execute on all functions in schema gate, rules to coupon_api;
 
+-- Commands look up where the cells are, and connect to them with their own login.
+grant usage on schema router to coupon_admin;
+grant execute on function router.list_connections() to coupon_admin;
+
 -- What coupon_api calls acts as the owner. Functions in PL/Proxy stay those of the superuser who
 -- made them, and run as their caller.
 do $$

@@ -68,6 +68,20 @@ export async function addCell(database: Database, number: number, cell: Address 
   await database.rows("select router.add_cell($1, $2, $3, $4)", [number, formatConnection(cell), user, password]);
 }
 
+/** Reads what formatConnection wrote: the address of a cell, without login. */
+export function parseConnection(text: string): Address {
+  const found = [...text.matchAll(/(\w+)='((?:[^'\\]|\\.)*)'/g)];
+  const all = Object.fromEntries(found.map(([, name, value]) => [name!, value!.replace(/\\(.)/g, "$1")]));
+  const { host = "", port = "", dbname = "" } = all;
+  const parameters = Object.entries(all).filter(([name]) => name === "sslmode" || name === "sslrootcert");
+  return {
+    host,
+    port: Number(port),
+    database: dbname,
+    ...(parameters.length > 0 && { parameters: Object.fromEntries(parameters) }),
+  };
+}
+
 /** The connection string of a cell for libpq, without login. The options are those of every connection of serve. */
 function formatConnection({ host, port, database = "", parameters = {} }: Address): string {
   const settings = { ...sessionSettings, role: "coupon_api", statement_timeout: "3s", lock_timeout: "2s" };
