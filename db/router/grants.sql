@@ -2,7 +2,7 @@
 -- are visible in pg_foreign_server, their passwords only to the owner of a mapping.
 revoke all on schema public from public;
 revoke all on all functions in schema router, remote, gate, rules from public;
-grant usage on foreign data wrapper cells to coupon_owner;
+grant usage on foreign data wrapper cells, postgres_fdw to coupon_owner;
 grant usage on schema gate, rules to coupon_api;
 grant execute on all functions in schema gate, rules to coupon_api;
 
