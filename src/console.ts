@@ -15,12 +15,10 @@ import { pages } from "./console/pages/table.ts";
 import { createSessions, digest, type Session } from "./console/sessions.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect } from "./database/connect.ts";
-import { readVersion } from "./database/read-version.ts";
-import { refuseSettings } from "./database/session-settings.ts";
 import type { Database } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
-import { refuseOtherVersion } from "./migration/version.ts";
+import { refuseOtherDatabase } from "./migration/version.ts";
 import { boundConnections } from "./server/connections.ts";
 import { openPort } from "./server/open-port.ts";
 
@@ -64,8 +62,7 @@ export async function openConsole(config: Config["console"], log: Logger): Promi
     url,
     async serve({ address, keys }) {
       database = connect(address, { role, name: "coupon console", ...connections });
-      await refuseSettings(database.rows);
-      await refuseOtherVersion(readVersion(database.rows));
+      await refuseOtherDatabase(database.rows);
       const token = randomBytes(32).toString("base64url");
       doors = createDoors({ pages, database, openPortal: (session) => connectPortal(address, session) });
       const app = createApp({

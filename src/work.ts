@@ -15,12 +15,10 @@ import { createKeyReview, fingerprintKeys, type KeyProblem } from "./crypto/key-
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect, describeConnection, openSession } from "./database/connect.ts";
 import { openReconnecting } from "./database/reconnecting.ts";
-import { refuseSettings } from "./database/session-settings.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
-import { readVersion } from "./database/read-version.ts";
-import { readBuild, refuseOtherVersion } from "./migration/version.ts";
+import { readBuild, refuseOtherDatabase } from "./migration/version.ts";
 import { createAddressRule } from "./worker/address-rule.ts";
 import { startGraphileRunner } from "./worker/graphile-runner.ts";
 import { createJobRunner, type JobRunner } from "./worker/job-runner.ts";
@@ -134,8 +132,7 @@ function createDatabaseCheck({ jobs }: Databases, keys: MasterKeys) {
   const fingerprints = fingerprintKeys(keys);
   const review = createKeyReview(keys);
   return async (): Promise<void> => {
-    await refuseSettings(jobs.rows);
-    await refuseOtherVersion(readVersion(jobs.rows));
+    await refuseOtherDatabase(jobs.rows);
     const text = "select version, problem from rules.register_keys($1::text::jsonb)";
     review(await jobs.rows<KeyProblem>(text, [fingerprints]));
   };

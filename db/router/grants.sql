@@ -2,9 +2,13 @@
 -- are visible in pg_foreign_server, their passwords only to the owner of a mapping.
 revoke all on schema public from public;
 revoke all on all functions in schema router, remote, gate, rules from public;
-grant usage on foreign data wrapper cells to coupon_owner;
+grant usage on foreign data wrapper cells, postgres_fdw to coupon_owner;
 grant usage on schema gate, rules to coupon_api;
 grant execute on all functions in schema gate, rules to coupon_api;
+
+-- Commands look up where the cells are, and connect to them with their own login.
+grant usage on schema router to coupon_admin;
+grant execute on function router.list_connections() to coupon_admin;
 
 -- What coupon_api calls acts as the owner. Functions in PL/Proxy stay those of the superuser who
 -- made them, and run as their caller.

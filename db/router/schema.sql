@@ -2,6 +2,7 @@
 -- where tenants live, which it learns by asking the cells, so nothing here has to be backed up.
 -- `coupon router migrate` runs this each time, as a superuser: PL/Proxy is an untrusted language.
 create extension if not exists plproxy with schema public;
+create extension if not exists postgres_fdw with schema public;
 do $$
 begin
   if not exists (select from pg_foreign_data_wrapper w where w.fdwname = 'cells') then
@@ -9,14 +10,23 @@ begin
   end if;
 end
 $$;
+do $$
+begin
+  -- The planner leaves out cells in which a tenant does not live.
+  execute format('alter database %I set constraint_exclusion = on', current_database());
+end
+$$;
 create schema if not exists core authorization coupon_owner;
 create schema if not exists router authorization coupon_owner;
 create schema if not exists remote authorization coupon_owner;
 create schema if not exists gate authorization coupon_owner;
 create schema if not exists rules authorization coupon_owner;
+create schema if not exists report authorization coupon_owner;
 comment on schema router is 'Where tenants live, and how to reach the cells.';
 comment on schema remote is 'Functions of the cells, by PL/Proxy.';
 comment on schema gate is 'Everything that coupon_api may call, as in a cell.';
+comment on schema report is
+  'The reports of all cells, with the cell of each row.';
 comment on schema rules is 'What coupon_api calls in the schema rules of a cell.';
 
 -- The same as in a cell.

@@ -59,8 +59,10 @@ export interface Described extends Shape<Described> {}
 /** C: what a command needs besides its input. R: what it returns. */
 export interface Command<C = void, R = unknown> extends Shape<Command<C, R>> {
   /** Throws a UsageError if the arguments are not understood, before anything runs. */
-  read: (args: readonly string[]) => (context: C) => Promise<R>;
+  read: (args: readonly string[]) => Run<C, R>;
 }
+/** A call that is understood. `words`: those that were given once. */
+export type Run<C = void, R = unknown> = ((context: C) => Promise<R>) & { words?: Record<string, string> };
 
 /** The command line is not understood. */
 export class UsageError extends Error {
@@ -80,7 +82,8 @@ export function defineCommand<const W extends Words = {}, const F extends Flags 
       const input = readInput(words, flags, args) as Input<W, F>;
       const reason = refuse?.(input) ?? null;
       if (reason !== null) throw new UsageError(reason);
-      return (context) => run(input, context);
+      const once = Object.entries(input.words).filter(([, word]) => typeof word === "string");
+      return Object.assign((context: C) => run(input, context), { words: Object.fromEntries(once) });
     },
   };
 }
@@ -102,14 +105,14 @@ export function groupCommands<C, R>(group: Texts & { commands: readonly Command<
 /** `around` makes the context that the commands need, and runs the chosen one with it. It gets the arguments too. */
 export function provideContext<C, R>(
   command: Command<C, R>,
-  around: (run: (context: C) => Promise<R>, args: readonly string[]) => Promise<unknown>,
+  around: (run: Run<C, R>, args: readonly string[], words: Record<string, string>) => Promise<unknown>,
 ): Command {
   return {
     ...command,
     commands: command.commands.map((each) => provideContext(each, around)),
     read(args) {
       const run = command.read(args);
-      return () => around(run, args);
+      return () => around(run, args, run.words ?? {});
     },
   };
 }

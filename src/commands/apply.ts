@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { defineCommand } from "../command-line/command.ts";
-import { readConfig } from "../config/config.ts";
+import { ConfigError, readConfig } from "../config/config.ts";
 import { writeOutput } from "../command-line/output.ts";
 import { withProgress } from "../command-line/progress.ts";
 import { keySettings } from "../config/settings.ts";
@@ -19,12 +19,13 @@ import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { listCodes } from "../http/code-places.ts";
-import { listIssues } from "../http/issues.ts";
 import type { Issue } from "../http/problem.ts";
 import { JsonError, parseJson } from "../http/strict-json.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
 import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
-import { provisioning, type Provisioning } from "./provisioning.ts";
+import type { Route } from "./find-cell.ts";
+import { placeTenants } from "./place-tenants.ts";
+import { ApplyError, readProvisioning, type Provisioning } from "./provisioning.ts";
 
 export type Applied = {
   is_dry_run: boolean;
@@ -45,15 +46,6 @@ export type Applied = {
 
 export type ApplyOptions = { reason?: string | null; isDryRun?: boolean; allowsRemovals?: boolean };
 
-/** The file is wrong. `issues` lists the fields. */
-export class ApplyError extends Error {
-  readonly issues: Issue[];
-  constructor(issues: Issue[]) {
-    super(issues.map((issue) => `${issue.path}: ${issue.message}`).join("\n"));
-    this.issues = issues;
-  }
-}
-
 export async function apply(
   database: Database,
   keys: MasterKeys,
@@ -61,11 +53,10 @@ export async function apply(
   options: ApplyOptions = {},
 ): Promise<Applied> {
   const { isDryRun = false } = options;
-  const parsed = provisioning.safeParse(file);
-  if (!parsed.success) throw new ApplyError(listIssues(parsed.error, file));
+  const parsed = readProvisioning(file);
   refuseCodes(keys, file);
-  await refusePublicKeys(parsed.data);
-  const { document, generated } = sealSecrets(keys, parsed.data);
+  await refusePublicKeys(parsed);
+  const { document, generated } = sealSecrets(keys, parsed);
   const stored = await store(database, document, options);
   const secretOf = (purpose: string) => (isDryRun ? null : generated.get(purpose)!);
   // If the credential already exists, its old secret stays and the generated one is dropped.
@@ -190,6 +181,7 @@ export const command = defineCommand({
     reason: { type: "text", value: "WHY", about: "for the audit log" },
     "dry-run": { type: "switch", about: "prints what would change, and writes nothing" },
     "allow-removals": { type: "switch", about: "allows to remove more than ten things of a kind" },
+    cell: { type: "count", value: "N", about: "behind a router: the cell for tenants that are new" },
   },
   settings: keySettings,
   examples: ["file.json --dry-run", 'file.json --reason "new store"', "- < file.json"],
@@ -200,12 +192,21 @@ export const command = defineCommand({
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
     refuseCodesInArguments(keys, [reason ?? ""]);
+    const place = placeTenants(readProvisioning(document), flags.cell);
+    let isRouted = false;
+    const route: Route = (cells, act) => {
+      isRouted = true;
+      return place(cells, act);
+    };
     const applied = await withProgress(async (progress) => {
       progress.show(`${isDryRun ? "trying" : "applying"} ${file === "-" ? "standard input" : file}`);
-      return withAdminDatabase(address, "coupon apply", async (database) => {
+      const act = async (database: Database) => {
+        if (flags.cell !== undefined && !isRouted)
+          throw new ConfigError("--cell is for a router, and DATABASE_URL is a cell");
         await checkKeys(database, keys);
         return apply(database, keys, document, { reason, isDryRun, allowsRemovals });
-      });
+      };
+      return withAdminDatabase(address, "coupon apply", act, route);
     });
     for (const accessKey of applied.revoked_credentials)
       console.error(`${accessKey} is revoked, and stays so: create a new credential`);

@@ -1,10 +1,10 @@
 // coupon cells: the PostgreSQL servers behind a router (docs/scale.md). DATABASE_URL is the router.
 import { defineCommand, groupCommands, provideContext } from "../command-line/command.ts";
-import { ConfigError, readCellUrl, readConfig } from "../config/config.ts";
+import { ConfigError, readCellReportUrl, readCellUrl, readConfig } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
 import { writeOutput } from "../command-line/output.ts";
 import { findAddress } from "../embedded/find-address.ts";
-import { addCell, listCells, withRouter } from "./router-database.ts";
+import { addCell, addReports, listCells, withRouter } from "./router-database.ts";
 import { goBack, split } from "./split.ts";
 import { formatRows, json } from "./table.ts";
 
@@ -12,7 +12,10 @@ const settings = {
   DATABASE_URL: "the router",
   PGPASSWORD: "its password, unless the URL has one",
 } as const;
-const cellUrl = { CELL_URL: "the cell as the router reaches it, with a login that is a member of coupon_api" } as const;
+const cellUrl = {
+  CELL_URL: "the cell as the router reaches it, with a login that is a member of coupon_api",
+  CELL_REPORT_URL: "the cell or a standby of it, with a login that is a member of coupon_report, for reports",
+} as const;
 
 const add = defineCommand({
   name: "add",
@@ -24,8 +27,10 @@ const add = defineCommand({
   async run({ words }, address: Address) {
     const number = Number(words.number);
     const cell = readCellUrl();
+    const report = readCellReportUrl();
+    await withRouter(address, (database) => addCell(database, number, cell));
+    await addReports(address, number, report);
     return withRouter(address, async (database) => {
-      await addCell(database, number, cell);
       const added = (await listCells(database)).find((each) => each.cell === number);
       if (added!.problem !== null) throw new ConfigError(`cell ${number} was added, but ${added!.problem}`);
       return `cell ${number} is added`;

@@ -14,6 +14,7 @@ import { codesHeader, toCodeLines, type IssuedCode } from "../formats/codes-csv.
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
+import { toCellOf } from "./find-cell.ts";
 import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 
 const pageSize = 5_000;
@@ -80,7 +81,7 @@ export const command = defineCommand({
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
     refuseCodesInArguments(keys, [batch, flags.reason ?? ""]);
-    await withAdminDatabase(address, "coupon codes", async (database) => {
+    const act = async (database: Database) => {
       await checkKeys(database, keys);
       if (flags.destroy) {
         await database.rows("select admin.destroy_codes($1, $2)", [batch, flags.reason]);
@@ -90,6 +91,7 @@ export const command = defineCommand({
           writeCsv(exportCodes(database, keys, batch, flags.unreleased, showPages(progress))),
         );
       }
-    });
+    };
+    await withAdminDatabase(address, "coupon codes", act, toCellOf(batch));
   },
 });

@@ -3,6 +3,8 @@
 // of a currency) and reports issues with the same kind of paths.
 import { z } from "zod";
 import { eventTypes } from "../formats/event-types.ts";
+import { listIssues } from "../http/issues.ts";
+import type { Issue } from "../http/problem.ts";
 import { accessKey, amount, currency, positiveAmount, printable, timestamp } from "../formats/field-types.ts";
 
 const id = (prefix: string) =>
@@ -147,6 +149,21 @@ export const provisioning = z
   });
 
 export type Provisioning = z.infer<typeof provisioning>;
+
+/** The file is wrong. `issues` lists the fields. */
+export class ApplyError extends Error {
+  readonly issues: Issue[];
+  constructor(issues: Issue[]) {
+    super(issues.map((issue) => `${issue.path}: ${issue.message}`).join("\n"));
+    this.issues = issues;
+  }
+}
+
+export function readProvisioning(file: unknown): Provisioning {
+  const parsed = provisioning.safeParse(file);
+  if (!parsed.success) throw new ApplyError(listIssues(parsed.error, file));
+  return parsed.data;
+}
 
 function unique<T>(list: z.ZodArray<z.ZodType<T>>, key: (value: T) => string, field?: string) {
   return list.superRefine((values, context) => {

@@ -1,10 +1,11 @@
 // The connection of a command to the database of a router, as a member of coupon_owner.
 import { ConfigError } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
-import { connect, sqlState } from "../database/connect.ts";
+import { connect, openSession, sqlState } from "../database/connect.ts";
 import { sessionSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";
 import type { FoundVersion, Version } from "../database/read-version.ts";
+import { makeReports, setReportLogin } from "../migration/router-reports.ts";
 
 /** What a router knows of a cell. `problem`: why it does not serve. */
 export type CellState = {
@@ -66,6 +67,32 @@ function describeProblem(number: number, { cell, server_cell, is_read_only }: Fo
 export async function addCell(database: Database, number: number, cell: Address & { user: string }): Promise<void> {
   const { user, password = null } = cell;
   await database.rows("select router.add_cell($1, $2, $3, $4)", [number, formatConnection(cell), user, password]);
+}
+
+/** Makes the reports anew, as the login itself. report: null leaves the login of this cell for reports as it is. */
+export async function addReports(address: Address, cell: number, report: (Address & { user: string }) | null) {
+  const session = openSession(address, { name: "coupon router" });
+  try {
+    if (report !== null) await setReportLogin(session, cell, report);
+    // Without what is known of homes: a cell is added before tenants move to it.
+    await makeReports(session, console.error, { knowsHomes: false }).catch(explain);
+  } finally {
+    await session.end();
+  }
+}
+
+/** Reads what formatConnection wrote: the address of a cell, without login. */
+export function parseConnection(text: string): Address {
+  const found = [...text.matchAll(/(\w+)='((?:[^'\\]|\\.)*)'/g)];
+  const all = Object.fromEntries(found.map(([, name, value]) => [name!, value!.replace(/\\(.)/g, "$1")]));
+  const { host = "", port = "", dbname = "" } = all;
+  const parameters = Object.entries(all).filter(([name]) => name === "sslmode" || name === "sslrootcert");
+  return {
+    host,
+    port: Number(port),
+    database: dbname,
+    ...(parameters.length > 0 && { parameters: Object.fromEntries(parameters) }),
+  };
 }
 
 /** The connection string of a cell for libpq, without login. The options are those of every connection of serve. */

@@ -4,9 +4,11 @@ import { writeOutput } from "../command-line/output.ts";
 import { withProgress } from "../command-line/progress.ts";
 import { readConfig } from "../config/config.ts";
 import { keySettings } from "../config/settings.ts";
+import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
+import { toCellOf } from "./find-cell.ts";
 import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 import { makeCards } from "./sandbox-cards.ts";
 import { formatRows, json } from "./table.ts";
@@ -37,10 +39,11 @@ const cards = defineCommand({
     refuseCodesInArguments(keys, [words.tenant, flags.merchant ?? ""]);
     const rows = await withProgress(async (progress) => {
       progress.show(`making test cards for ${words.tenant}`);
-      return withAdminDatabase(address, name, async (database) => {
+      const act = async (database: Database) => {
         await checkKeys(database, keys);
         return makeCards({ database, keys }, words.tenant, flags.merchant);
-      });
+      };
+      return withAdminDatabase(address, name, act, toCellOf(words.tenant));
     });
     await writeOutput(`${formatRows(rows, flags)}\n`);
   },
@@ -60,9 +63,9 @@ const reset = defineCommand({
     const address = findAddress(config);
     refuseCodesInArguments(loadMasterKeys(config), [words.tenant, reason ?? ""]);
     const text = "select batches, coupons from admin.reset_sandbox($1, $2)";
-    const [found] = await withAdminDatabase(address, name, (database) =>
-      database.rows<{ batches: number; coupons: string }>(text, [words.tenant, reason]),
-    );
+    const act = (database: Database) =>
+      database.rows<{ batches: number; coupons: string }>(text, [words.tenant, reason]);
+    const [found] = await withAdminDatabase(address, name, act, toCellOf(words.tenant));
     await writeOutput(`${words.tenant} is empty: ${found!.batches} batches and ${found!.coupons} coupons are gone\n`);
   },
 });

@@ -9,6 +9,7 @@ import { columns, measureFile, type Kind, type Line, type Measure } from "../for
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { withAdminDatabase } from "./admin-database.ts";
+import { toCellOf, type Route } from "./find-cell.ts";
 import { formatJson, formatRows, json } from "./table.ts";
 
 const statementsPerPage = 100;
@@ -135,7 +136,7 @@ const list = defineCommand({
   settings: databaseSettings,
   examples: ["ten_acme --limit 7", "ten_acme pty_maker --json"],
   async run({ words, flags }) {
-    const rows = await withDatabase((database) =>
+    const read = (database: Database) =>
       database.rows(
         `select tenant, distributor, business_date::text, closed_at, ready_at, entry_count, detail_bytes::float8,
                 summary_rows, summary_bytes::float8
@@ -144,8 +145,8 @@ const list = defineCommand({
          order by business_date desc, tenant, distributor
          limit $3`,
         [words.tenant ?? null, words.distributor ?? null, flags.limit],
-      ),
-    );
+      );
+    const rows = await withDatabase(read, toCellOf(words.tenant));
     await writeOutput(`${formatRows(rows, flags)}\n`);
   },
 });
@@ -177,8 +178,8 @@ const verifyCommand = defineCommand({
   },
 });
 
-const withDatabase = <T>(run: (database: Database) => Promise<T>): Promise<T> =>
-  withAdminDatabase(findAddress(readConfig()), "coupon statements", run);
+const withDatabase = <T>(run: (database: Database) => Promise<T>, route?: Route): Promise<T> =>
+  withAdminDatabase(findAddress(readConfig()), "coupon statements", run, route);
 
 export const command = groupCommands({
   name: "statements",

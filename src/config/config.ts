@@ -101,10 +101,17 @@ export function readCredentialSecret(env: Record<string, string | undefined> = p
 }
 
 /** The cell of `coupon cells`: an argument would show its password to other users of the machine. */
-export function readCellUrl(env: Record<string, string | undefined> = process.env): Address & { user: string } {
-  const { user, ...address } = parseUrl(env["CELL_URL"]?.trim() ?? "") ?? { host: "", port: 0 };
+export const readCellUrl = (env: Record<string, string | undefined> = process.env) =>
+  readServerUrl("CELL_URL", env["CELL_URL"]);
+
+/** Where the reports of that cell are read. null: nowhere. */
+export const readCellReportUrl = (env: Record<string, string | undefined> = process.env) =>
+  env["CELL_REPORT_URL"]?.trim() ? readServerUrl("CELL_REPORT_URL", env["CELL_REPORT_URL"]) : null;
+
+function readServerUrl(name: string, text = ""): Address & { user: string } {
+  const { user, ...address } = parseUrl(text.trim()) ?? { host: "", port: 0 };
   if (user === undefined)
-    throw new ConfigError("CELL_URL must be the URL of the cell, such as postgres://user:password@host:5432/database");
+    throw new ConfigError(`${name} must be a URL such as postgres://user:password@host:5432/database`);
   return { ...address, user };
 }
 

@@ -1,6 +1,7 @@
 // What a database already has: its migrations and the version of its functions. Reading changes nothing.
 import type { Address } from "../config/database-address.ts";
 import { openSession } from "../database/connect.ts";
+import { refuseRouter } from "../database/refuse-router.ts";
 import type { Session } from "../database/types.ts";
 import { expectedVersion, hashMigration, listMigrations } from "./db-files.ts";
 
@@ -48,6 +49,7 @@ export interface Status extends Applied {
 export async function readStatus(address: Address): Promise<Status> {
   const session = openSession(address, { name: "coupon migrate" });
   try {
+    await refuseRouter(session.rows);
     const applied = await readApplied(session);
     refuseOtherText(applied);
     const names = applied.migrations.map(({ name }) => name);

@@ -7,6 +7,7 @@ import type { Session } from "../database/types.ts";
 import { expectedVersion, listRouterCode, readScript, routerSchemas } from "./db-files.ts";
 import { loadCode, runScript } from "./load-code.ts";
 import { checkServer, makeRoles, takeLock, type Log } from "./migrate.ts";
+import { makeReports } from "./router-reports.ts";
 
 export async function migrateRouter(address: Address, log: Log): Promise<void> {
   const session = openSession(address, { name: "coupon router migrate" });
@@ -22,6 +23,7 @@ export async function migrateRouter(address: Address, log: Log): Promise<void> {
     await recordVersion(session);
     await session.run("commit");
     log(`the router is up to date: ${loaded.count} functions`);
+    await makeReports(session, log, { knowsHomes: true });
   } finally {
     await session.end();
   }

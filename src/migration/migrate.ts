@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../config/database-address.ts";
 import { openSession, sqlState } from "../database/connect.ts";
+import { refuseRouter } from "../database/refuse-router.ts";
 import { refuseSettings } from "../database/session-settings.ts";
 import type { Session } from "../database/types.ts";
 import { type Applied, readApplied, refuseOtherText } from "./applied.ts";
@@ -79,6 +80,7 @@ async function withOutdatedDatabase(
   const session = openSession(address, { name: "coupon migrate" });
   try {
     await checkServer(session);
+    await refuseRouter(session.rows);
     await takeLock(session, (line) => {
       log(line);
       onStep(line);

@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { ConfigError } from "../config/config.ts";
 import { sqlState } from "../database/connect.ts";
-import type { FoundVersion, Version } from "../database/read-version.ts";
+import { readVersion, type FoundVersion, type Version } from "../database/read-version.ts";
+import { refuseRouter } from "../database/refuse-router.ts";
+import { refuseSettings } from "../database/session-settings.ts";
+import type { Database } from "../database/types.ts";
 import { expectedVersion, listMigrations } from "./db-files.ts";
 
 /** The version of this checkout, and its newest migration. */
@@ -35,6 +38,13 @@ export async function refuseOtherVersion(asked: Promise<FoundVersion>): Promise<
       : `the database is older than this checkout, or has other functions: it has migration ${found.migration}, ` +
           `this checkout ${expected.migration}. Run \`npm run migrate\``,
   );
+}
+
+/** For the start of a program that works in one database, which is the only one or one cell. */
+export async function refuseOtherDatabase(rows: Database["rows"]): Promise<void> {
+  await refuseSettings(rows);
+  await refuseRouter(rows);
+  await refuseOtherVersion(readVersion(rows));
 }
 
 // undefined_function, invalid_schema_name, insufficient_privilege: it has no such function, or grants no use of it yet.

@@ -76,6 +76,14 @@ for (const [state, change, isHome] of [
     t.equal(await rows("select where gate.has_tenant(1)"), isHome ? 1 : 0);
     t.equal(await rows("select from report.tenant where tenant = 'ten_a'"), isHome ? 1 : 0);
     t.equal(await rows("select from report.tenant where tenant = 'ten_b'"), 1);
+    const found = await world.admin.rows(
+      `select left(id, 4) as id
+       from admin.find_local(array['ten_a', 'ten_b', 'ten_c', 'ak_a', 'ak_c', 'ak_maker'] || array(
+         select batch from report.batch where tenant = 'ten_a' limit 1)) id
+       order by id`,
+    );
+    const ids = found.map(({ id }) => id);
+    t.strictSame(ids, isHome ? ["ak_a", "ak_m", "bat_", "ten_", "ten_"] : ["ak_m", "ten_"]);
   });
 
 t.test("A database joins the cell that its server says, and numbers its tenants from there", async (t) => {

@@ -9,18 +9,17 @@ import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createCaller, type Caller, type Coupon } from "../support/caller.ts";
 import { closeIdleConnections, createClient, sendPlain } from "../support/client.ts";
-import { createDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
-import { addCells, becomeCell } from "../support/route.ts";
-import { findRouterBinaries, howToInstall, startRouterServer } from "../support/router.ts";
-import { scenario, type Scenario } from "../support/scenario.ts";
+import { addCells } from "../support/route.ts";
+import { findRouterBinaries, howToInstall } from "../support/router.ts";
+import type { Scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
-import { merchantOf, secretOf, tenants } from "../support/tenants.ts";
+import { merchantOf, secretOf } from "../support/tenants.ts";
+import { startTwoCells } from "../support/two-cells.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
-const binaries = findRouterBinaries();
-const skip = binaries === undefined && howToInstall;
+const skip = findRouterBinaries() === undefined && howToInstall;
 
 type Service = {
   router: Address;
@@ -37,22 +36,14 @@ type Service = {
 };
 
 async function startService(t: Pick<Test, "teardown">): Promise<Service> {
-  const server = await startRouterServer(binaries!);
-  t.teardown(server.stop);
-  const [one, two] = [await createDatabase(), await createDatabase()];
-  t.teardown(() => Promise.all([one.drop(), two.drop()]));
-  await becomeCell(two.address, 2);
-  const [tenantA, , tenantB] = tenants;
-  const first = await scenario(t, { on: one, file: { tenants: [tenantA] } });
-  const on = { address: two.address, masterKeyText: first.masterKeyText };
-  const second = await scenario(t, { on, file: { tenants: [tenantB] } });
-  const proxy = await startProxy(two.address);
+  const { router: address, worlds } = await startTwoCells(t);
+  const [first, second] = worlds;
+  const proxy = await startProxy(second.address);
   t.teardown(() => proxy.stop());
-  await addCells(server.address, [one.address, { ...two.address, host: "127.0.0.1", port: proxy.port }]);
+  await addCells(address, [first.address, { ...second.address, host: "127.0.0.1", port: proxy.port }]);
 
   const { logger, log } = createStubLog("info");
   const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, logger);
-  const { address } = server;
   const { url, stop } = await serve({ address, keys: first.keys, limits: defaultLimits, listening, log: logger });
   t.teardown(async () => {
     closeIdleConnections();
@@ -62,7 +53,7 @@ async function startService(t: Pick<Test, "teardown">): Promise<Service> {
     createCaller(createClient({ url, accessKey, secret: secretOf(accessKey) }), merchantOf(accessKey));
   return {
     router: address,
-    worlds: [first, second],
+    worlds,
     tills: [till("ak_a"), till("ak_pos")],
     stranger: till("ak_nobody"),
     coupons: [await first.a.makeCoupons(200), await second.b.makeCoupons(40)],

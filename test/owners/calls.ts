@@ -84,9 +84,9 @@ export const calls: Call[] = [
 
 /**
  * Those that act for all owners at once, or whose tests are in days.test.ts, at the end of functions.test.ts, in
- * test/db/api/sandbox.test.ts, or in test/commands/sandbox.test.ts.
+ * test/db/api/sandbox.test.ts, test/db/cells.test.ts, or in test/commands/sandbox.test.ts.
  */
-export const testedElsewhere = `admin.apply admin.list_statements admin.list_webhooks jobs.close_days
+export const testedElsewhere = `admin.apply admin.find_local admin.list_statements admin.list_webhooks jobs.close_days
   jobs.expire_coupons jobs.finish_statement jobs.lapse_locks jobs.list_due_batches jobs.list_due_recalls
   jobs.list_due_statements
   jobs.list_due_webhooks jobs.list_stuck_work jobs.prune_attempts jobs.prune_cancellations jobs.prune_feed

@@ -1,5 +1,6 @@
 // A provisioning file for tests of apply, and what apply says about a wrong one.
-import { ApplyError, type ApplyOptions } from "../../src/commands/apply.ts";
+import type { ApplyOptions } from "../../src/commands/apply.ts";
+import { ApplyError } from "../../src/commands/provisioning.ts";
 import type { Scenario } from "./scenario.ts";
 import { template } from "./tenants.ts";
 
