@@ -83,8 +83,8 @@ t.test("coupon says when its packages or Node are missing, and takes a new enoug
 t.test("each command has an npm script of its name, and its help and errors say how it was called", async (t) => {
   const names = Object.keys(scripts).filter((name) => scripts[name] === `exec bin/coupon ${name}`);
   t.strictSame(
-    // The script of this name checks the code.
-    coupon.commands.map(({ name }) => name).filter((name) => name !== "check"),
+    // Scripts of these names check the code and start cells to try; a router has none.
+    coupon.commands.map(({ name }) => name).filter((name) => !["check", "cells", "router"].includes(name)),
     names,
   );
   const dataDir = path.join(t.testdir(), "data");
@@ -127,10 +127,12 @@ t.test("the help of start and console names the settings of docs/operate.md, and
     ) ?? [];
   const ofListen = ["WEBHOOK_SECRET"];
   const ofSign = ["CREDENTIAL_SECRET"];
-  const named = [...namedBy("start"), ...namedBy("console"), ...ofListen, ...ofSign];
+  const ofCells = ["CELL_REPORT_URL", "CELL_URL"];
+  const named = [...namedBy("start"), ...namedBy("console"), ...ofListen, ...ofSign, ...ofCells];
   t.strictSame([...new Set(named)].sort(), settings.toSorted());
   t.strictSame([...new Set(namedBy("webhooks listen"))].sort(), ["WEBHOOK_ALLOW", ...ofListen]);
   t.strictSame([...new Set(namedBy("sign"))], ofSign);
+  t.strictSame([...new Set(namedBy("cells add"))].filter((name) => name.startsWith("CELL_")).sort(), ofCells);
   for (const [name] of listLeaves(coupon)) {
     const others = namedBy(name).filter((each) => !settings.includes(each));
     t.strictSame(others, [], name);
