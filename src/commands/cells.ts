@@ -1,10 +1,8 @@
 // coupon cells: the PostgreSQL servers behind a router (docs/scale.md). DATABASE_URL is the router.
-import { defineCommand, groupCommands, provideContext } from "../command-line/command.ts";
-import { ConfigError, readCellReportUrl, readCellUrl, readConfig } from "../config/config.ts";
+import { defineCommand, groupCommands } from "../command-line/command.ts";
+import { ConfigError, readCellReportUrl, readCellUrl } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
-import { writeOutput } from "../command-line/output.ts";
-import { findAddress } from "../embedded/find-address.ts";
-import { addCell, addReports, listCells, withRouter } from "./router-database.ts";
+import { addCell, addReports, listCells, provideAddress, withRouter } from "./router-database.ts";
 import { goBack, split } from "./split.ts";
 import { formatRows, json } from "./table.ts";
 
@@ -78,15 +76,11 @@ const list = defineCommand({
     }),
 });
 
-export const command = provideContext(
+export const command = provideAddress(
   groupCommands<Address, string>({
     name: "cells",
     about: "Adds and lists the servers behind a router, and splits one.",
     settings,
     commands: [add, list, splitCommand],
   }),
-  async (run) => {
-    const output = await run(findAddress(readConfig()));
-    if (output !== "") await writeOutput(`${output}\n`);
-  },
 );

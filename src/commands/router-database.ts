@@ -1,9 +1,12 @@
 // The connection of a command to the database of a router, as a member of coupon_owner.
-import { ConfigError } from "../config/config.ts";
+import { provideContext, type Command } from "../command-line/command.ts";
+import { writeOutput } from "../command-line/output.ts";
+import { ConfigError, readConfig } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
 import { connect, openSession, sqlState } from "../database/connect.ts";
 import { sessionSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";
+import { findAddress } from "../embedded/find-address.ts";
 import type { FoundVersion, Version } from "../database/read-version.ts";
 import { makeReports, setReportLogin } from "../migration/router-reports.ts";
 
@@ -15,6 +18,13 @@ export type CellState = {
   code: string | null;
   problem: string | null;
 };
+
+/** Gives each command of the group the address in DATABASE_URL, and prints the text that it returns. */
+export const provideAddress = (group: Command<Address, string>): Command =>
+  provideContext(group, async (run) => {
+    const output = await run(findAddress(readConfig()));
+    if (output !== "") await writeOutput(`${output}\n`);
+  });
 
 export async function withRouter<T>(address: Address, run: (database: Database) => Promise<T>): Promise<T> {
   const database = connect(address, { name: "coupon router", role: "coupon_owner", max: 1 });
@@ -38,12 +48,15 @@ export async function readRouterVersion(database: Database): Promise<Version> {
 }
 
 export async function listCells(database: Database): Promise<CellState[]> {
-  const cells = await database.rows<{ cell: number; address: string }>(
-    "select cell, address from router.list_addresses()",
+  const cells = await database.rows<{ cell: number; connection: string }>(
+    "select cell, connection from router.list_connections()",
   );
   const states: CellState[] = [];
   // One after the other: one that does not answer takes two seconds.
-  for (const each of cells) states.push({ ...each, ...(await readCell(database, each.cell)) });
+  for (const { cell, connection } of cells) {
+    const { host, port, database: name } = parseConnection(connection);
+    states.push({ cell, address: `${host}:${port}/${name}`, ...(await readCell(database, cell)) });
+  }
   return states;
 }
 

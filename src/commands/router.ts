@@ -1,12 +1,9 @@
 // coupon router: the database in front of several cells, for serve (docs/scale.md).
-import { defineCommand, groupCommands, provideContext } from "../command-line/command.ts";
-import { readConfig } from "../config/config.ts";
+import { defineCommand, groupCommands } from "../command-line/command.ts";
 import type { Address } from "../config/database-address.ts";
-import { writeOutput } from "../command-line/output.ts";
-import { findAddress } from "../embedded/find-address.ts";
 import { migrateRouter } from "../migration/migrate-router.ts";
 import { expectedVersion } from "../migration/db-files.ts";
-import { listCells, readRouterVersion, withRouter } from "./router-database.ts";
+import { listCells, provideAddress, readRouterVersion, withRouter } from "./router-database.ts";
 import { formatJson, json } from "./table.ts";
 
 const settings = ["DATABASE_URL", "PGPASSWORD"] as const;
@@ -49,15 +46,11 @@ const status = defineCommand({
     }),
 });
 
-export const command = provideContext(
+export const command = provideAddress(
   groupCommands<Address, string>({
     name: "router",
     about: "Makes and inspects the database that stands in front of several cells.",
     settings,
     commands: [migrate, status],
   }),
-  async (run) => {
-    const output = await run(findAddress(readConfig()));
-    if (output !== "") await writeOutput(`${output}\n`);
-  },
 );

@@ -1,5 +1,5 @@
--- The cells of this router and how to reach them, as connection strings of libpq without login. For
--- commands, which then connect to a cell with their own login.
+-- The cells of this router and how to reach them, as connection strings of libpq without login.
+-- Commands connect to a cell with their own login.
 create or replace function router.list_connections(out cell int, out connection text)
 returns setof record
 language sql stable security definer set search_path = pg_catalog, pg_temp
