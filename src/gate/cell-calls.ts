@@ -14,6 +14,7 @@ import { createCommitTime } from "./commit-time.ts";
 import { isCausedByStatement, isDiskFull, openConnections, type Connections, type Place } from "./connections.ts";
 import { createDiskWatch } from "./disk-watch.ts";
 import { createGroups } from "./groups.ts";
+import { createHomeFinder } from "./home-finder.ts";
 import type { LaneLoad } from "./lane.ts";
 
 /** For metrics. isDiskFull: a call has failed because of that, and no later one has shown that there is space. */
@@ -39,6 +40,8 @@ export type CellParts = {
   log: Logger;
   hungAfterMs: number;
   onGroup?: ((size: number) => void) | undefined;
+  /** Where a tenant lives that the cell does not serve. */
+  onHome: (tenantId: number, cell: number) => void;
 };
 
 const largestGroup = 64;
@@ -47,9 +50,10 @@ const maxWaiting = 2_000;
 
 type TenantPlace = Place & { tenantId: number };
 
-export function openCell({ cell, connect, log, hungAfterMs, onGroup }: CellParts): Cell {
+export function openCell({ cell, connect, log, hungAfterMs, onGroup, onHome }: CellParts): Cell {
   const connections = openConnections({ connect, log, maxWaiting, hungAfterMs });
   const watch = cell === null ? null : createCellWatch({ cell, log });
+  const finder = cell === null ? null : createHomeFinder({ connections, onHome });
   const disk = createDiskWatch({ isDiskFull, log });
   const groups = createGroups<Call, Outcome | null>({
     send: (tenantId, calls, deadline, isBehind) => sendGroup({ lane: "quick", tenantId, isBehind }, calls, deadline),
@@ -65,14 +69,14 @@ export function openCell({ cell, connect, log, hungAfterMs, onGroup }: CellParts
   }
 
   async function send(place: TenantPlace, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
-    const answers = await disk.observe(
-      rows<AnswerRow>(
-        place,
-        deadline,
-        `select ${answerColumns} from unnest(gate.perform_calls($1, $2::text::jsonb, $3, $4))`,
-        [place.tenantId, JSON.stringify(calls), drawTails(calls.length), place.lane === "patient"],
-      ),
-    );
+    const text = `select ${answerColumns} from unnest(gate.perform_calls($1, $2::text::jsonb, $3, $4))`;
+    const isPatient = place.lane === "patient";
+    const parameters = [place.tenantId, JSON.stringify(calls), drawTails(calls.length), isPatient];
+    const run = () => disk.observe(rows<AnswerRow>(place, deadline, text, parameters));
+    const answers = await run().catch(async (error: unknown) => {
+      if (!(await finder?.hasMoved(place.tenantId, error, deadline))) throw error;
+      return run();
+    });
     if (answers.length !== calls.length)
       throw new Error(`gate.perform_calls returned ${answers.length} answers for ${calls.length} calls`);
     const outcomes: (Outcome | null)[] = [];

@@ -4,6 +4,7 @@
 import { sqlState } from "../database/connect.ts";
 import type { Logger } from "../common/log.ts";
 import { Unavailable } from "../common/unavailable.ts";
+import { isUnreachableCell } from "./connections.ts";
 
 export type CellWatch = {
   /** Runs `work`, and learns from it. Rejects with Unavailable at once while the cell is down. */
@@ -51,8 +52,9 @@ export function createCellWatch({ cell, log, uptime = () => performance.now() }:
   };
 }
 
-// No answer, no connection, a shutdown, or a standby. With any other code, the cell has answered.
+// No answer, no connection, a shutdown, or a standby. With any other code, the cell has answered: with 57P03, that it
+// does not serve the tenant.
 function isOfCell({ cause }: Unavailable): boolean {
   const state = sqlState(cause);
-  return state === null || /^(08|57P|25006)/.test(state);
+  return state === null || isUnreachableCell(cause) || (/^(08|57P|25006)/.test(state) && state !== "57P03");
 }

@@ -21,7 +21,9 @@ export type Cells = {
 
 const mostKeys = 10_000;
 
-export function openCells(parts: Omit<CellParts, "cell">): Cells {
+export function openCells(gate: Omit<CellParts, "cell" | "onHome">): Cells {
+  const onHome = (tenantId: number, number: number) => void ofTenants.set(tenantId, ofNumber(number));
+  const parts = { ...gate, onHome };
   const base = openCell({ ...parts, cell: null });
   const cells = new Map<number, Cell>();
   // There is one entry for each tenant, so none is ever removed.

@@ -101,7 +101,11 @@ function byLane<T>(make: (name: LaneName) => T): Record<LaneName, T> {
 // No connection (08), lock or statement timeout (55P03, 57014), deadlock or serialization failure (40), out of
 // resources (53), shutdown (57P), read-only after a failover (25006). Everything else is a bug.
 function mayWorkLater(error: unknown): boolean {
-  return isConnectionError(error) || /^(08|40|53|57P|57014|55P03|25006)/.test(sqlState(error) ?? "");
+  return (
+    isConnectionError(error) ||
+    isUnreachableCell(error) ||
+    /^(08|40|53|57P|57014|55P03|25006)/.test(sqlState(error) ?? "")
+  );
 }
 
 /** Whether a statement failed because the disk of the database is full. */
@@ -109,8 +113,14 @@ export function isDiskFull(error: unknown): boolean {
   return sqlState(error instanceof Unavailable ? error.cause : error) === "53100";
 }
 
+/** Whether a router could not reach the cell, or lost it: PL/Proxy reports that as an internal error. */
+export function isUnreachableCell(error: unknown): boolean {
+  return sqlState(error) === "XX000" && (error as Error).message.startsWith("PL/Proxy function ");
+}
+
 /** Whether a statement itself caused its error, and not a server that is unreachable or overloaded. */
 export function isCausedByStatement(error: unknown): boolean {
-  const state = sqlState(error instanceof Unavailable ? error.cause : error);
-  return state !== null && !/^(08|53|57P|25006)/.test(state);
+  const cause = error instanceof Unavailable ? error.cause : error;
+  const state = sqlState(cause);
+  return state !== null && !/^(08|53|57P|25006)/.test(state) && !isUnreachableCell(cause);
 }

@@ -32,7 +32,7 @@ t.test(
     };
     const temporary = ["08000", "08P01", "25006", "53000", "53200", "53300", "57P01", "57P05"];
     const temporaryByStatement = ["40001", "40P01", "55P03", "57014"];
-    const bugs = ["22012", "23505", "25001", "55000", "57000", "P0001"];
+    const bugs = ["22012", "23505", "25001", "55000", "57000", "P0001", "XX000"];
     const table = new Map<string, [mayWorkLater: boolean, isCausedByStatement: boolean, isDiskFull: boolean]>([
       ["53100", [true, false, true]],
       ["EACCES", [false, false, false]],
@@ -43,6 +43,9 @@ t.test(
     const judged = new Map<string, boolean[]>();
     for (const state of table.keys())
       judged.set(state, await judge(async () => await (state.length === 5 ? (raise(state) as never) : coded(state))));
+    const noCell = () => session.run("do $$ begin raise 'PL/Proxy function f(0): no' using errcode = 'XX000'; end $$");
+    judged.set("XX000 of a router", await judge(async () => (await noCell()) as never));
+    table.set("XX000 of a router", [true, false, false]);
     t.strictSame(judged, table);
   },
 );

@@ -165,6 +165,20 @@ t.test("A tenant that has moved is found where it lives now", { skip }, async (t
   fits(t, await ask("select cell from router.tenant where tenant_id = 1000001"), [{ cell: 2 }]);
 });
 
+t.test("A cell that refuses a tenant is not down", { skip }, async (t) => {
+  const { worlds, ready } = service;
+  const psql = await worlds[1].openPsql();
+  const close = "select admin.close_tenants((select array_agg(external_id) from core.tenant), 1, 'a split') as attempt";
+  const [{ attempt }] = (await psql.rows<{ attempt: number }>(close)) as [{ attempt: number }];
+  for (let calls = 0; calls < 12; calls += 1) {
+    fits(t, await redeem(1), { status: 503 });
+    await sleep(100);
+  }
+  fits(t, await ready(), { status: 200, text: '{"ok":true}' });
+  await psql.rows("select admin.open_tenants($1)", [attempt]);
+  fits(t, await redeem(1), { status: 200 });
+});
+
 t.test("The gate measures the commits of the cell, not those of the router", { skip }, async (t) => {
   const { router, worlds } = service;
   const mark = (cell: number) =>

@@ -8,14 +8,14 @@ create or replace function gate.find_credential(
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_known    text := (
-    select router.find_server(k.tenant_id)
+  v_known    int := (
+    select router.find_cell(k.tenant_id)
     from router.credential k
     where k.access_key = p_access_key);
   v_unasked  int[] := '{}';
   v_row      record;
 begin
-  for cell in select * from router.list_cells(substring(v_known from '[0-9]+')::int) loop
+  for cell in select * from router.list_cells(v_known) loop
     begin
       if cell = any (p_skip) then
         v_unasked := v_unasked || cell;

@@ -8,7 +8,7 @@ declare
   v_missed  text;
 begin
   for v_share in
-    select substring(router.find_server(u.tenant_id) from '[0-9]+')::int as cell,
+    select router.find_cell(u.tenant_id) as cell,
            array_agg(u.tenant_id) as tenant_ids, array_agg(u.credential_id) as credential_ids
     from unnest(p_tenant_ids, p_credential_ids) u (tenant_id, credential_id)
     group by 1

@@ -4,7 +4,7 @@ create or replace function remote.read_statement_page(
   out number int, out fields text[])
 returns setof record
 language plproxy volatile set search_path = pg_catalog, pg_temp as $$
-  cluster router.find_server(p_tenant_id);
+  cluster router.name_server(router.find_cell(p_tenant_id));
   run on 0;
   target rules.read_statement_page;
 $$;

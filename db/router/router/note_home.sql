@@ -4,7 +4,7 @@ language sql volatile
 begin atomic
   insert into router.tenant as t (tenant_id, cell)
   select p_tenant_id, p_cell
-  where router.find_server(p_tenant_id) <> router.name_server(p_cell)
+  where router.find_cell(p_tenant_id) <> p_cell
   on conflict (tenant_id) do update
   set cell = excluded.cell;
 end;
