@@ -245,12 +245,14 @@ comment on table core.batch_line is 'Sums of a closed day for reports, written w
 create table core.cell (
   is_this boolean not null default true,
   number smallint not null,
+  attempt integer,
   constraint cell_pkey PRIMARY KEY (is_this),
   constraint cell_is_1_to_999 CHECK (((number >= 1) AND (number <= 999))),
   constraint cell_is_one_row CHECK (is_this)
 );
 comment on table core.cell is 'The number of the cell that this database is. If it is not that of the server''s coupon.cell, the database is a copy, or its server lost the setting: no program starts.';
 comment on column core.cell.is_this is 'Keeps the table to one row.';
+comment on column core.cell.attempt is 'The attempt whose tenants this cell has taken last. Null: it was made without a split.';
 
 create table core.code_version (
   is_current boolean not null default true,

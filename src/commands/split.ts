@@ -6,6 +6,7 @@ import { ConfigError } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
 import { openSession } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
+import { checkSides, type Sides } from "./split-checks.ts";
 
 export type Split = {
   /** The cell that the tenants leave, and its standby, each with the login of a superuser. */
@@ -18,49 +19,59 @@ export type Split = {
   log: (line: string) => void;
 };
 type Moving = { tenant: string; home: number; attempt: number | null; drained: number | null };
-type Sides = { old: Session; copy: Session };
 
 /** Calls that began before the fence must end within this time, and the standby must follow. */
 const drainWithinMs = 3_000;
-const name = "coupon cells split";
+// No step takes longer, except when a synchronous standby of the old cell is away: then it is better to stop.
+const options = { name: "coupon cells split", statementTimeoutMs: 10_000 };
 
 export async function split(parts: Split): Promise<void> {
-  const sides: Sides = { old: openSession(parts.old, { name }), copy: openSession(parts.copy, { name }) };
+  const sides: Sides = { old: openSession(parts.old, options), copy: openSession(parts.copy, options) };
   try {
+    await checkSides(sides, parts.to);
     if (!(await hasLeft(sides.old, parts))) {
       const attempt = await copyAll(sides, parts);
       await sides.old.rows("select admin.release_tenants($1, $2::text[], $3)", [attempt, parts.tenants, parts.to]);
       parts.log(`they live in cell ${parts.to}`);
     }
-    await openAll(sides.copy, parts);
+    await requireReplication(sides.old);
+    await openAll(sides.copy, await findAttempt(sides.old, parts.tenants), parts);
   } finally {
     await Promise.all([sides.old.end(), sides.copy.end()]);
   }
 }
 
 /** Gives up a split. Until the tenants live in the new cell, that is always possible. */
-export async function goBack({ old: address, tenants, to, log }: Split): Promise<void> {
-  const old = openSession(address, { name });
+export async function goBack(parts: Split): Promise<void> {
+  const { tenants, log } = parts;
+  const old = openSession(parts.old, options);
   try {
-    const moving = await listMoving(old, tenants);
-    if (moving.some(({ home }) => home === to))
-      throw new ConfigError(`they live in cell ${to} already: run the split again without --back, to its end`);
-    await openAll(old, { tenants, log });
-    log("the split is given up. A standby that was promoted for it cannot be used: build a new one");
+    const [cell] = await old.rows<{ number: number }>("select core.read_cell()::int as number");
+    const away = (await listMoving(old, tenants)).find(({ home }) => home !== cell!.number);
+    if (away !== undefined)
+      throw new ConfigError(
+        `${away.tenant} lives in cell ${away.home}: run the split again without --back, to its end`,
+      );
+    await openAll(old, await findAttempt(old, tenants), parts);
   } finally {
     await old.end();
   }
+  await forgetNumber(parts);
+  log("the split is given up. A standby that was promoted for it cannot be used: shut it down, and build a new one");
 }
 
 // Returns the attempt when the new cell has everything of the tenants.
 async function copyAll(sides: Sides, parts: Split): Promise<number> {
   const { old, copy } = sides;
-  await checkCopy(sides, parts);
   const attempt = await close(sides, parts);
   if (await isStandby(copy)) {
     await drain(old, attempt, parts);
     await follow(sides, attempt, parts);
-    await copy.rows("select pg_promote(true, 30)");
+    await setNumber(sides, attempt, parts);
+    // Nothing of the above is undone by a failover of the old cell.
+    await requireReplication(old);
+    const [promotion] = await copy.rows<{ is_done: boolean }>("select pg_promote(true, 8) as is_done");
+    if (!promotion!.is_done) throw new ConfigError("the standby is not promoted yet: run the split again");
     parts.log("the standby is promoted");
   }
   await copy.rows("select admin.take_tenants($1, $2::text[])", [attempt, parts.tenants]);
@@ -78,9 +89,14 @@ async function listMoving(session: Session, tenants: readonly string[]): Promise
 
 /** Returns the attempt that the tenants share, or null if all are open. */
 async function findAttempt(session: Session, tenants: readonly string[]): Promise<number | null> {
-  const attempts = new Set((await listMoving(session, tenants)).map(({ attempt }) => attempt));
-  if (attempts.size > 1)
-    throw new ConfigError("the tenants are not of one split: name the same ones as before, or go --back with those");
+  const moving = await listMoving(session, tenants);
+  const attempts = new Set(moving.map(({ attempt }) => attempt));
+  const other = moving.find(({ tenant }) => !tenants.includes(tenant))?.tenant;
+  if (attempts.size > 1 || other !== undefined)
+    throw new ConfigError(
+      `the tenants are not of one split${other === undefined ? "" : `, which has ${other} too`}: name the same ones ` +
+        "as before, or go --back with those",
+    );
   return [...attempts][0] ?? null;
 }
 
@@ -94,30 +110,39 @@ async function isStandby(session: Session): Promise<boolean> {
   return server!.is_standby;
 }
 
-// Before anyone is closed: the copy is one of this cell, and its server has the number of the new cell.
-async function checkCopy({ old, copy }: Sides, parts: Split): Promise<void> {
-  const text = "select system_identifier::text as cluster from pg_control_system()";
-  const [one, other] = await Promise.all([old, copy].map((side) => side.rows<{ cluster: string }>(text)));
-  if (one![0]!.cluster !== other![0]!.cluster) throw new ConfigError("CELL_URL is no standby of DATABASE_URL");
+// The number of the new cell, which its server has from the promotion on.
+async function setNumber({ old, copy }: Sides, attempt: number, parts: Split): Promise<void> {
   if ((await readCell(parts.copy)) === parts.to) return;
-  // The first statement lets PostgreSQL 15 know the name.
-  await copy.run(`set coupon.cell = '${parts.to}'`);
-  await copy.run(`alter system set coupon.cell = '${parts.to}'`);
-  await copy.rows("select pg_reload_conf()");
-  const deadline = performance.now() + drainWithinMs;
-  while ((await readCell(parts.copy)) !== parts.to) {
-    if (performance.now() > deadline)
-      throw new ConfigError(`set coupon.cell = '${parts.to}' in the configuration of the standby, and reload it`);
-    await sleep(50);
+  await changeNumber(copy, `set coupon.cell = '${parts.to}'`);
+  const advice = `set coupon.cell = '${parts.to}' in the configuration of the standby, and reload it`;
+  await untilDone(old, attempt, parts, async () => ((await readCell(parts.copy)) === parts.to ? null : advice));
+}
+
+// So that a failover of the old cell to this standby works.
+async function forgetNumber({ copy: address, to, log }: Split): Promise<void> {
+  const copy = openSession(address, options);
+  try {
+    if ((await isStandby(copy)) && (await readCell(address)) === to) await changeNumber(copy, "reset coupon.cell");
+  } catch (error) {
+    log(`the standby could not be asked (${(error as Error).message}): if it has coupon.cell = '${to}', take that out`);
+  } finally {
+    await copy.end();
   }
+}
+
+async function changeNumber(copy: Session, change: string): Promise<void> {
+  // PostgreSQL 15 knows the name once a session has used it.
+  await copy.run("set coupon.cell = '1'");
+  await copy.run(`alter system ${change}`);
   await copy.run("reset coupon.cell");
+  await copy.rows("select pg_reload_conf()");
 }
 
 /** The number that new sessions of a server see. */
 async function readCell(address: Address): Promise<number> {
-  const session = openSession(address, { name });
+  const session = openSession(address, options);
   try {
-    const [row] = await session.rows<{ cell: number }>("select core.read_cell()::int as cell");
+    const [row] = await session.rows<{ cell: number }>("select core.read_server_cell()::int as cell");
     return row!.cell;
   } finally {
     await session.end();
@@ -147,7 +172,8 @@ async function drain(old: Session, attempt: number, parts: Split): Promise<void>
       `select l.virtualtransaction as id, a.pid, a.application_name as program
        from pg_locks l
        join pg_stat_activity a on a.pid = l.pid
-       where l.locktype = 'virtualxid' and a.datname = current_database() and a.backend_type = 'client backend'
+       where l.locktype = 'virtualxid' and a.datname = current_database()
+         and coalesce(a.backend_type, 'client backend') = 'client backend'
          and a.pid <> pg_backend_pid()`,
     );
   const before = new Set((await list()).map(({ id }) => id));
@@ -180,9 +206,19 @@ async function untilDone(old: Session, attempt: number, parts: Split, findObstac
   }
 }
 
-async function openAll(session: Session, { tenants, log }: Pick<Split, "tenants" | "log">): Promise<void> {
+// Waits until the synchronous standby of the cell has what this has read: the wait of an earlier run may have ended
+// before.
+async function requireReplication(old: Session): Promise<void> {
+  await old.rows("select rules.require_replication(true)");
+}
+
+// `expected`: the attempt in the old cell.
+async function openAll(session: Session, expected: number | null, { tenants, log }: Pick<Split, "tenants" | "log">) {
   const attempt = await findAttempt(session, tenants);
-  if (attempt === null) return log("the tenants are open");
-  await session.rows("select admin.open_tenants($1)", [attempt]);
+  if (attempt !== null) {
+    if (attempt !== expected) throw new ConfigError("CELL_URL is a copy of another time: nobody is opened there");
+    const [done] = await session.rows<{ opened: number }>("select admin.open_tenants($1) as opened", [attempt]);
+    if (done!.opened !== tenants.length) throw new ConfigError("the tenants do not live there: nobody is opened");
+  }
   log("the tenants are open");
 }

@@ -6,7 +6,7 @@ import postgres from "postgres";
 import { type Address, formatUrl, isSought, listServers } from "../config/database-address.ts";
 import { openDriver, type DriverOptions } from "./driver.ts";
 import { createPool } from "./pool.ts";
-import { createFinder, followPrimary, type Connection, type Find } from "./primary.ts";
+import { createFinder, followPrimary, type Connection, type Find, type Primary } from "./primary.ts";
 import { sessionSettings } from "./session-settings.ts";
 import { readTls, withoutTls } from "./tls.ts";
 import type { Database, Options, Session } from "./types.ts";
@@ -58,18 +58,20 @@ const finders = new WeakMap<Address, Find>();
 /** Returns the server to connect to now. Only if the address names several, it is asked for. */
 async function findServer(address: Address): Promise<Address> {
   if (!isSought(address)) return address;
-  const find = finders.get(address) ?? createFinder(address, { ask: askTimeline, isConnectionError });
+  const find = finders.get(address) ?? createFinder(address, { ask: askPrimary, isConnectionError });
   finders.set(address, find);
   return find();
 }
 
-async function askTimeline(server: Address): Promise<number | null> {
+async function askPrimary(server: Address): Promise<Primary | null> {
   const session = openSession(server, { name: "coupon find primary", statementTimeoutMs: 2_000 });
   try {
-    const [row] = await session.rows<{ timeline: string | null }>(
-      `select case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline`,
+    const [row] = await session.rows<{ timeline: string | null; cell: string }>(
+      `select case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline,
+              coalesce(nullif(current_setting('coupon.cell', true), ''), '1') as cell`,
     );
-    return row!.timeline === null ? null : parseInt(row!.timeline, 16);
+    const { timeline, cell } = row!;
+    return timeline === null ? null : { timeline: parseInt(timeline, 16), cell: Number(cell) };
   } finally {
     void session.end();
   }

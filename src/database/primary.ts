@@ -7,17 +7,20 @@
 //
 // An old primary that runs again before it has become a standby says that it takes writes. Each promotion begins a new
 // timeline, so the server with the highest one counts. That is no fence: who only reaches the old one gets the old one.
+// A standby that a split has promoted is another cell, whose number it says.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, listServers } from "../config/database-address.ts";
 import { beforeDeadline } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
 import type { Database, Session } from "./types.ts";
 
+/** A server that takes writes: its timeline, and the number of its cell. */
+export type Primary = { timeline: number; cell: number };
 /** Returns the server that takes writes. Rejects with CONNECTION_NO_PRIMARY if none does. */
 export type Find = () => Promise<Address>;
 type FinderParts = {
-  /** Returns the timeline of a server; null: it is a standby. */
-  ask: (server: Address) => Promise<number | null>;
+  /** null: the server is a standby. */
+  ask: (server: Address) => Promise<Primary | null>;
   isConnectionError: (error: unknown) => boolean;
 };
 
@@ -29,24 +32,31 @@ const sharedForMs = { found: 1_000, failed: 250 };
 
 export function createFinder(address: Address, { ask, isConnectionError }: FinderParts): Find {
   const servers = listServers(address);
+  // The first one that was found: a program stays in its cell.
+  let cell: number | undefined;
   let last: { found: Promise<Address>; until: number } | undefined;
 
   async function search(): Promise<Address> {
     const deadline = performance.now() + answerWithinMs;
     const primaries = servers.map(async (server) => {
-      const timeline = await beforeDeadline(ask(server), deadline).catch((error: unknown) => {
+      const primary = await beforeDeadline(ask(server), deadline).catch((error: unknown) => {
         if (!(error instanceof Unavailable) && !isConnectionError(error)) throw error;
         throw new Unavailable(`${nameOf(server)}: ${(error as Error).message || "no connection"}`);
       });
-      if (timeline === null) throw new Unavailable(`${nameOf(server)} is a standby`);
-      return { server, timeline };
+      if (primary === null) throw new Unavailable(`${nameOf(server)} is a standby`);
+      if (cell !== undefined && primary.cell !== cell)
+        throw new Unavailable(`${nameOf(server)} is cell ${primary.cell}, and this program works for cell ${cell}`);
+      return { server, ...primary };
     });
     await Promise.any(primaries).catch(({ errors }: AggregateError) => refuse(errors));
     const grace = sleep(graceMs, null, { ref: false });
     const answers = primaries.map((one) => Promise.race([one.catch(() => null), grace]));
-    const [newest] = (await Promise.all(answers))
-      .filter((answer) => answer !== null)
-      .sort((a, b) => b.timeline - a.timeline);
+    const found = (await Promise.all(answers)).filter((answer) => answer !== null);
+    const [newest] = found.sort((a, b) => b.timeline - a.timeline);
+    const other = found.find((one) => one.cell !== newest!.cell);
+    if (other !== undefined)
+      refuse([new Unavailable(`${nameOf(other.server)} and ${nameOf(newest!.server)} are different cells`)]);
+    cell = newest!.cell;
     return newest!.server;
   }
 

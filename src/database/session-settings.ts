@@ -28,6 +28,8 @@ export const sessionSettings: Readonly<Record<string, string>> = {
   default_transaction_read_only: "off",
   // A 2xx answer is on disk.
   synchronous_commit: "on",
+  // That nobody waited for a standby is a warning (driver.ts).
+  client_min_messages: "warning",
 
   // An error of a statement ends neither the session nor the exception block around it, and `select … into` keeps its
   // usual meaning. migrate compiles the functions under stricter rules.

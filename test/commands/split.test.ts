@@ -13,6 +13,7 @@ import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { startCluster } from "../tools/failover/cluster.ts";
 
 type Sides = { old: Address; copy: Address; world: Scenario };
@@ -72,6 +73,37 @@ t.test("A split that was begun can be given up", async (t) => {
   fits(t, await call(b.till), { status: 404 });
 });
 
+t.test("Servers that are mixed up or not fit are refused before anyone is closed", async (t) => {
+  const { old, copy, world } = sides;
+  const psql = await world.openPsql();
+  const standby = openSession(copy, { name: "psql" });
+  t.teardown(() => standby.end());
+  const change = async (session: Pick<typeof standby, "run" | "rows">, setting: string) => {
+    await session.run(`alter system ${setting}`);
+    await session.rows("select pg_reload_conf()");
+    t.teardown(async () => {
+      await session.run(`alter system reset ${/set (\w+)/.exec(setting)![1]!}`);
+      await session.rows("select pg_reload_conf()");
+    });
+  };
+  // A setting takes a moment.
+  const refuse = async (part: Partial<Split>, message: RegExp) => {
+    const fail = () => split({ ...parts, ...part }).catch((error: Error) => error.message);
+    await waitUntil(`${message}`, async () => message.test((await fail()) ?? ""), { withinMs: 3_000 });
+  };
+  await psql.run("create role patcher login; grant coupon_admin to patcher");
+  await refuse({ old: { ...old, user: "patcher" } }, /DATABASE_URL: a split takes the login of a superuser/);
+  await refuse({ old: copy, copy: old }, /DATABASE_URL is a standby/);
+  await refuse({ copy: old }, /CELL_URL takes writes and is cell 1/);
+  await refuse({ to: 1 }, /DATABASE_URL is cell 1/);
+  await change(psql, "set synchronous_standby_names = 'two'");
+  await refuse({}, /CELL_URL is a synchronous standby/);
+  await psql.run("alter system reset synchronous_standby_names");
+  await change(standby, "set synchronous_standby_names = 'one'");
+  await refuse({}, /CELL_URL has synchronous_standby_names/);
+  t.equal((await world.b.till.get("/v1/redemptions/red_00000000000000000000000000")).status, 404, "all are served");
+});
+
 t.test("A transaction that does not end makes it give up", async (t) => {
   const psql = await sides.world.openPsql();
   await psql.run("begin; select");
@@ -83,7 +115,10 @@ t.test("A transaction that does not end makes it give up", async (t) => {
 t.test("It goes on after each step that it was stopped at", async (t) => {
   for (const step of [/closed/, /every call has ended/, /promoted/, /live in cell 2/])
     await t.rejects(stopAfter(step), { message: "stopped" });
-  await t.rejects(goBack(parts), { message: /live in cell 2 already/ });
+  const standby = openSession(sides.copy, { name: "psql" });
+  t.teardown(() => standby.end());
+  t.strictSame([...(await standby.rows("select from report.tenant"))], [], "no report has it twice");
+  await t.rejects(goBack(parts), { message: /^ten_b lives in cell 2: / });
   await split(parts);
   await split(parts);
   t.equal(lines.filter((line) => line === "the standby is promoted").length, 1);
@@ -149,8 +184,12 @@ t.test("A standby that was promoted for an attempt that was given up is not take
   await t.rejects(stopAfter(/closed/), { message: "stopped" });
   const promoting = openSession(copy, { name: "psql" });
   t.teardown(() => promoting.end());
+  await promoting.run("set coupon.cell = '1'");
+  await promoting.run("alter system set coupon.cell = '2'");
+  await promoting.rows("select pg_reload_conf()");
   await promoting.rows("select pg_promote()");
 
+  await t.rejects(split({ ...parts, to: 3, log: () => {} }), { message: /takes writes and is cell 2/ });
   await t.rejects(split({ ...parts, log: () => {} }), { message: /lacks/ });
   const [row] = await promoting.rows<{ home: number }>("select home from core.tenant where external_id = 'ten_b'");
   t.equal(row!.home, 1, "it lives where its redemption is");

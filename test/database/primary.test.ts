@@ -2,7 +2,7 @@
 import t, { type Test } from "tap";
 import type { Address } from "../../src/config/database-address.ts";
 import { connect, describeConnection, isConnectionError, openSession } from "../../src/database/connect.ts";
-import { createFinder } from "../../src/database/primary.ts";
+import { createFinder, type Primary } from "../../src/database/primary.ts";
 import { startGraphileRunner } from "../../src/worker/graphile-runner.ts";
 import { createLog } from "../../src/common/log.ts";
 import { useDatabase } from "../support/database.ts";
@@ -15,10 +15,12 @@ const never = () => new Promise<never>(() => {});
 const refused = async () => Promise.reject(Object.assign(new Error("refused"), { code: "ECONNREFUSED" }));
 const wrongPassword = async () => Promise.reject(Object.assign(new Error("wrong password"), { code: "28P01" }));
 const standby = async () => null;
-const primary = (timeline: number) => async () => timeline;
+const primary =
+  (timeline: number, cell = 1) =>
+  async () => ({ timeline, cell });
 
 // A finder of servers that answer so. Each answer may be replaced.
-function find(answers: (() => Promise<number | null>)[]) {
+function find(answers: (() => Promise<Primary | null>)[]) {
   const places = answers.map((_, index) => ({ host: `db${index}`, port: 5432 }));
   const [first, ...others] = places as [Address, ...Address[]];
   let asked = 0;
@@ -31,7 +33,7 @@ function find(answers: (() => Promise<number | null>)[]) {
 }
 
 t.test("the server that takes writes is found; of two, the one that was promoted last", async (t) => {
-  const rows: [answers: (() => Promise<number | null>)[], found: string][] = [
+  const rows: [answers: (() => Promise<Primary | null>)[], found: string][] = [
     [[standby, primary(1)], "db1"],
     [[refused, standby, primary(1)], "db2"],
     [[wrongPassword, primary(1)], "db1"],
@@ -40,7 +42,7 @@ t.test("the server that takes writes is found; of two, the one that was promoted
     [[primary(1), primary(1)], "db0"],
   ];
   for (const [index, [answers, found]] of rows.entries()) t.equal(await find(answers).find(), found, `row ${index}`);
-  const late = () => new Promise<number>((resolve) => setTimeout(resolve, 20, 2));
+  const late = () => new Promise<Primary>((resolve) => setTimeout(resolve, 20, { timeline: 2, cell: 1 }));
   t.equal(await find([primary(1), late]).find(), "db1", "the others may answer a little later");
 });
 
@@ -52,9 +54,25 @@ t.test("if no server takes writes, the error names each, or is that of the serve
   await t.rejects(waiting, { message: "no server takes writes: db0:5432 is a standby; db1:5432: deadline passed" });
 });
 
+t.test("a program stays in its cell, and does not begin among servers of two", async (t) => {
+  const clock = stopClock(t);
+  const answers: (() => Promise<Primary | null>)[] = [primary(1), standby];
+  const { find: finder } = find(answers);
+  t.equal(await finder(), "db0");
+  answers[1] = primary(2, 4);
+  clock.pass(1_000);
+  t.equal(await finder(), "db0", "a split has promoted the other");
+  answers[0] = standby;
+  clock.pass(1_000);
+  await t.rejects(finder(), {
+    message: /db0:5432 is a standby; db1:5432 is cell 4, and this program works for cell 1/,
+  });
+  await t.rejects(find([primary(1), primary(2, 4)]).find(), { message: /db0:5432 and db1:5432 are different cells/ });
+});
+
 t.test("connections that open together share an answer, for a second or after a failure 250 ms", async (t) => {
   const clock = stopClock(t);
-  const answers: (() => Promise<number | null>)[] = [primary(1), standby];
+  const answers: (() => Promise<Primary | null>)[] = [primary(1), standby];
   const { find: finder, asked } = find(answers);
   t.strictSame(await Promise.all([finder(), finder()]), ["db0", "db0"]);
   clock.pass(999);

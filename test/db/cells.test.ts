@@ -86,6 +86,29 @@ for (const [state, change, isHome] of [
     t.strictSame(ids, isHome ? ["ak_a", "ak_m", "bat_", "ten_", "ten_"] : ["ak_m", "ten_"]);
   });
 
+t.test("An attempt moves all of its tenants or none", async (t) => {
+  const { session } = filled;
+  await session.run("begin");
+  t.teardown(() => session.run("rollback"));
+  const [row] = await session.rows<{ attempt: number }>(
+    "select admin.close_tenants(array['ten_a', 'ten_b'], 2, 'why') as attempt",
+  );
+  const { attempt } = row!;
+  await session.rows("select admin.mark_drained($1)", [attempt]);
+  const moving = await session.rows<{ tenant: string }>("select tenant from admin.list_moving(array['ten_b'])");
+  t.strictSame(
+    moving.map(({ tenant }) => tenant),
+    ["ten_a", "ten_b"],
+  );
+  const only = { code: "CP409", message: `attempt ${attempt} moves other tenants too` };
+  await session.run("savepoint before");
+  await t.rejects(session.rows("select admin.release_tenants($1, array['ten_b'], 2)", [attempt]), only);
+  await session.run("rollback to before; set local coupon.cell = '2'");
+  await session.run("update core.tenant set home = 2 where external_id not in ('ten_a', 'ten_b')");
+  await session.run("set local coupon.cell = '3'");
+  await t.rejects(session.rows("select admin.take_tenants($1, array['ten_b'])", [attempt]), only);
+});
+
 t.test("A database joins the cell that its server says, and numbers its tenants from there", async (t) => {
   const address = await useDatabase(t);
   const setCell = (number: number) =>
@@ -103,6 +126,7 @@ t.test("A database joins the cell that its server says, and numbers its tenants 
   await t.rejects(session.rows("select admin.join_cell(2)"), { code: "CP409", message: /says that it is cell 3/ });
   const insert = `insert into core.tenant (external_id, name, variant, amount_unit)
     values ('ten_x', 'x', 'A', 'major') returning tenant_id, home`;
+  await t.rejects(session.rows("select from gate.find_credential('ak_x')"), { code: "57P03" }, "503 and not 401");
   await t.rejects(session.rows(insert), { code: "23514", message: "a tenant of cell 3 cannot have the number 1" });
 
   await session.rows("select admin.join_cell(3)");

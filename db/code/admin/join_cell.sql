@@ -1,8 +1,8 @@
 create or replace function admin.join_cell(p_number int) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  if core.read_cell() <> p_number then
-    raise exception 'the server says that it is cell %', core.read_cell()
+  if core.read_server_cell() <> p_number then
+    raise exception 'the server says that it is cell %', core.read_server_cell()
       using errcode = 'CP409',
             hint = format('Set coupon.cell = ''%s'' in its postgresql.conf and reload.', p_number);
   end if;

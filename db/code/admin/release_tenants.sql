@@ -4,6 +4,11 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
   v_done  int;
 begin
+  if exists (
+    select from core.tenant t where t.fence = p_attempt and t.external_id <> all (p_tenants))
+  then
+    raise exception 'attempt % moves other tenants too', p_attempt using errcode = 'CP409';
+  end if;
   update core.tenant t
   set home = p_to
   where t.external_id = any (p_tenants) and t.fence = p_attempt and t.home = core.read_cell();

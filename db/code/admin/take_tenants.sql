@@ -1,11 +1,15 @@
 create or replace function admin.take_tenants(p_attempt int, p_tenants text[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_cell  int := core.read_cell();
+  v_cell  int := core.read_server_cell();
 begin
   if exists (select from core.tenant t where t.home = v_cell and t.external_id <> all (p_tenants))
   then
     raise exception 'cell % has tenants already', v_cell using errcode = 'CP409';
+  elsif exists (
+    select from core.tenant t where t.fence = p_attempt and t.external_id <> all (p_tenants))
+  then
+    raise exception 'attempt % moves other tenants too', p_attempt using errcode = 'CP409';
   elsif cardinality(p_tenants) <> (
     select count(*)
     from core.tenant t
@@ -14,8 +18,8 @@ begin
     raise exception 'this copy lacks the end of attempt %', p_attempt
       using errcode = 'CP409', hint = 'Build the standby anew.';
   end if;
-  update core.cell c set number = v_cell where c.number <> v_cell;
-  if found then
+  if core.read_cell() is null then
+    update core.cell c set number = v_cell, attempt = p_attempt;
     perform setval('core.tenant_tenant_id_seq', (v_cell - 1) * 1000000 + 1, false);
   end if;
   update core.tenant t

@@ -1,14 +1,24 @@
 -- The data that the HTTP layer needs to check a signature. No row: the access key is unknown or
 -- revoked, or another cell serves its tenant. cell: null without a router, which fills it in.
+-- A database that is no cell now does not know whose keys are valid.
 create or replace function gate.find_credential(
   p_access_key text,
   out tenant_id int, out credential_id int, out variant text, out amount_unit text,
   out sealed_secret bytea, out cell int)
 returns setof record
-language sql stable security definer set search_path = pg_catalog, pg_temp
-begin atomic
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_cell  smallint := core.read_cell();
+begin
+  if v_cell is null then
+    raise exception 'the server says that this is cell %, and its database is another one',
+      core.read_server_cell()
+      using errcode = 'cannot_connect_now';
+  end if;
+  return query
   select c.tenant_id, c.credential_id, t.variant, t.amount_unit, c.sealed_secret, null::int
   from core.credential c
   join core.tenant t on t.tenant_id = c.tenant_id
-  where c.access_key = p_access_key and c.revoked_at is null and t.home = core.read_cell();
-end;
+  where c.access_key = p_access_key and c.revoked_at is null and t.home = v_cell;
+end
+$$;

@@ -34,7 +34,7 @@ begin
   if cardinality(v_claims.claimed) < cardinality(v_calls) then
     v_answers := v_answers
       || rules.run_others(v_calls, v_reused, array(select a.ordinal from unnest(v_answers) a));
-    perform rules.require_replication();
+    perform rules.require_replication(p_may_wait);
   end if;
   return v_answers;
 end

@@ -9,9 +9,9 @@ declare
   v_tenant  core.tenant;
 begin
   select t.* into v_tenant from core.tenant t where t.tenant_id = p_tenant_id;
-  if v_tenant.home <> core.read_cell() then
+  if v_tenant.home is distinct from core.read_cell() and p_tenant_id is not null then
     raise exception '% lives in cell %, and this is cell %',
-      v_tenant.external_id, v_tenant.home, core.read_cell() using errcode = 'CP409';
+      v_tenant.external_id, v_tenant.home, core.read_server_cell() using errcode = 'CP409';
   elsif v_tenant.fence is not null then
     raise exception '% is moving to another cell', v_tenant.external_id using errcode = 'CP409';
   end if;

@@ -19,6 +19,7 @@ begin
             decode(r.body_hash, 'hex'), p_may_wait, r.args,
             substring(p_random from r.ordinal::int * 10 - 9 for 10))::core.call
     from core.tenant t
+    join core.cell h on h.number = t.home
     cross join rows from (
       jsonb_to_recordset(p_calls) as (
         credential_id int, nonce text, operation text, request_id text, idempotency_key text,
@@ -26,11 +27,12 @@ begin
       as r (credential_id, nonce, operation, request_id, idempotency_key, body_hash, args, ordinal)
     left join core.credential c
       on c.tenant_id = p_tenant_id and c.credential_id = r.credential_id and c.revoked_at is null
-    where t.tenant_id = p_tenant_id and t.home = core.read_cell() and t.fence is null
+    where t.tenant_id = p_tenant_id and h.is_this and h.number = core.read_server_cell()
+      and t.fence is null
     -- equivalent mutant (order): nested loops keep the order
     order by r.ordinal);
   if v_calls = '{}' then
-    raise exception 'tenant % is not served by cell % now', p_tenant_id, core.read_cell()
+    raise exception 'tenant % is not served by cell % now', p_tenant_id, core.read_server_cell()
       using errcode = 'cannot_connect_now';
   end if;
   return v_calls;

@@ -9,5 +9,5 @@ begin atomic
   select (select max(m.name) from core.migration m),
          (select string_agg(v.sha256, ' ' order by v.is_current desc) from core.code_version v),
          (select c.number from core.cell c),
-         core.read_cell();
+         core.read_server_cell();
 end;

@@ -5,4 +5,6 @@ language sql stable
 return exists (
   select
   from core.tenant t
-  where t.tenant_id = p_tenant_id and t.home = core.read_cell() and t.fence is null);
+  join core.cell c on c.number = t.home
+  where t.tenant_id = p_tenant_id and c.is_this and c.number = core.read_server_cell()
+    and t.fence is null);
