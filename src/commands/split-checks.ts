@@ -64,7 +64,7 @@ async function checkStandby({ old, copy }: Sides, primary: Server, standby: Serv
   );
   if (awaited.length > 0)
     throw new ConfigError(
-      "CELL_URL is a synchronous standby: once promoted, it would let every commit of the old cell wait forever. Take " +
+      "CELL_URL is a synchronous standby: promoted, it would let every commit of the old cell wait for it. Take " +
         "it out of synchronous_standby_names of the old cell first",
     );
 }
