@@ -15,6 +15,7 @@ import { findFiring } from "../support/alerts.ts";
 import type { Coupon } from "../support/caller.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
+import { laneSets } from "../support/route.ts";
 import { scenario } from "../support/scenario.ts";
 import { openMetrics, openMetricsDatabase, scrape } from "../support/scrape.ts";
 
@@ -52,7 +53,7 @@ t.test(
       'coupon_unrecorded_refusals_total{reason="unauthenticated",credential="none"}': 1,
       'coupon_limit_refused_total{limit="requests"}': 0,
       'coupon_database_up{program="serve"}': 1,
-      'coupon_lane_connections{lane="quick"}': 10,
+      'coupon_lane_connections{lane="quick"}': 10 * laneSets(),
       coupon_http_open_requests: 0,
       coupon_calls_waiting: 0,
       coupon_database_disk_full: 0,

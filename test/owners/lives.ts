@@ -1,5 +1,6 @@
 // What happens to the coupons of one side of a tenant: every state, with what the callers and the administrator do to
 // them. What the merchant's delegate may do, it does here once.
+import { nameSeen } from "../support/route.ts";
 import { moment, shift, type Row, type Window } from "./books.ts";
 import {
   changed,
@@ -145,7 +146,7 @@ async function recall(side: Side, batch: string): Promise<void> {
   const { at, requestId } = await sendOk({ ...side, key: maker }, "recall_batch", { batch, reason });
   const was = `"batch": {"new": "recalled", "old": "usable"}`;
   const details = `{${was}, "access_key": "${maker}", "request_id": "${requestId}"}`;
-  const client = teller.world.url === "" ? "coupon test gate" : "coupon serve";
+  const client = nameSeen(teller.world.url === "" ? "coupon test gate" : "coupon serve");
   enterAudit(teller, { tenant, action: "recall_batch", target: batch, reason, details, client }, at);
   Object.assign(row, { suspended_at: at, recalled_at: at });
   const { at: voidedAt } = await teller.during(teller.world.steps.recall);

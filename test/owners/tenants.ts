@@ -1,6 +1,7 @@
 // The tenants of the story, one of each variant. Each has two sides that own the same kinds of things: side 1 owns what
 // ends in 1, side 2 what ends in 2. Both sides also sell at mch_k. See twin.ts for a second tenant of each variant.
 import { generateX25519Identity, identityToRecipient } from "age-encryption";
+import { firstTenant } from "../support/route.ts";
 import { credential, merchant, party, template } from "../support/tenants.ts";
 import { major, type Row } from "./books.ts";
 
@@ -20,7 +21,7 @@ export function createOwner(variant: Variant, side: Side) {
   const keyOf = (role: string) => `ak_${name}_${variant === "A" ? `m${side}` : role}`;
   return {
     tenant: `ten_${name}`,
-    number: variant === "A" ? 1 : 2,
+    number: firstTenant() + (variant === "A" ? 0 : 1),
     variant,
     side,
     maker: keyOf(`m${side}`),

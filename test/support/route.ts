@@ -30,6 +30,15 @@ export async function routeTo(t: Teardown, cell: Address): Promise<Address> {
 
 let count = 0;
 
+/** How many sets of lanes such a gate has: behind a router, one for the router itself and one for each cell. */
+export const laneSets = (): number => (readRun().router === undefined ? 1 : 3);
+
+/** The number of the first tenant of a scenario: behind a router, it lives in the second cell. */
+export const firstTenant = (): number => (readRun().router === undefined ? 1 : 1_000_001);
+
+/** The application_name of a gate's connection, as the database of a scenario sees it. */
+export const nameSeen = (name: string): string => (readRun().router === undefined ? name : "coupon router");
+
 /** A database of a server with many takes its number from a setting of its own. */
 export async function becomeCell(address: Address, number: number): Promise<void> {
   await asAdmin(address, (admin) => admin.rows(`alter database "${address.database}" set coupon.cell = '${number}'`));
