@@ -133,7 +133,7 @@ async function watchWorker({ owner, submit }: Environment): Promise<(withinMs: n
 }
 
 // Whether every event has its position, was read from its feed, and was delivered by the worker.
-async function hasDeliveredAll({ owner, feeds }: Environment): Promise<boolean> {
+export async function hasDeliveredAll({ owner, feeds }: Pick<Environment, "owner" | "feeds">): Promise<boolean> {
   const [row] = await owner.rows<{ is_delivered: boolean; fed: number }>(
     `select (select max(e.event_seq) from rules.event e) <= (select s.high_seq from core.sequencer s)
             and not exists (select from core.event_gap) and not exists (select from core.delivery)

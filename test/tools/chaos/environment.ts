@@ -12,7 +12,7 @@ import { findFreePort } from "../../support/listen.ts";
 import { environmentOf } from "../../support/program.ts";
 import { startProxy } from "../../support/proxy.ts";
 import { startReceiver } from "../../support/receiver.ts";
-import { scenario, type Teardown } from "../../support/scenario.ts";
+import { scenario, type Scenario, type Teardown } from "../../support/scenario.ts";
 import { createClient } from "../../support/client.ts";
 import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { party, secretOf, template as templateOf } from "../../support/tenants.ts";
@@ -40,20 +40,10 @@ export async function openEnvironment(t: Teardown, count: number, { isSubscribed
 
   const receiver = await startReceiver(t);
   const world = await scenario(t, { on: { address } });
-  await world.apply(extraDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
+  await world.apply(extraDocument(variants, isSubscribed ? receiver.url : null));
   const programs = await startPrograms(t, address, world.masterKeyText, logFolder);
 
-  const makerOf = (variant: Variant) => world.as(tenants[variant].maker);
-  // Neighbours are of different templates.
-  async function makeCoupons(variant: Variant): Promise<Subject[]> {
-    const made: Subject[][] = [];
-    for (const template of templates) {
-      const { id: batch, coupons } = await world.makeBatch(makerOf(variant), template, count / templates.length);
-      made.push(coupons.map(({ code, id }) => ({ code, id, batch, variant, template })));
-    }
-    return made[0]!.flatMap((_, index) => made.map((list) => list[index]!));
-  }
-  const [A, B] = [await makeCoupons("A"), await makeCoupons("B")];
+  const [A, B] = [await makeCoupons(world, "A", count), await makeCoupons(world, "B", count)];
   return {
     ...programs,
     /** Bypasses the proxy, as a superuser. */
@@ -70,17 +60,29 @@ export async function openEnvironment(t: Teardown, count: number, { isSubscribed
     feeds: readFeeds(t, programs.url),
     /** Submits a batch and returns its ID. */
     async submit(variant: Variant, count: number): Promise<string> {
-      const { batch } = await makerOf(variant).ok.createBatch(usualTemplate, count);
+      const { batch } = await world.as(tenants[variant].maker).ok.createBatch(usualTemplate, count);
       return batch.external_id;
     },
   };
 }
 
+// Neighbours are of different templates.
+export async function makeCoupons(world: Scenario, variant: Variant, count: number): Promise<Subject[]> {
+  const made: Subject[][] = [];
+  for (const template of templates) {
+    const maker = world.as(tenants[variant].maker);
+    const { id: batch, coupons } = await world.makeBatch(maker, template, count / templates.length);
+    made.push(coupons.map(({ code, id }) => ({ code, id, batch, variant, template })));
+  }
+  return made[0]!.flatMap((_, index) => made.map((list) => list[index]!));
+}
+
 const clientOf = (url: string, accessKey: string) => createClient({ url, accessKey, secret: secretOf(accessKey) });
 
-// Adds a subscriber to the distributor of each usual tenant, and templates whose coupons are redeemable again after a
-// reversal.
-function extraDocument(webhook: { url: string; secret: string } | null): object {
+// Adds a subscriber to the distributor of usual tenants, and templates whose coupons are redeemable again after a
+// reversal. url: of the subscriber; null: there is none.
+export function extraDocument(of: readonly Variant[], url: string | null): object {
+  const webhook = url === null ? null : { url, secret: newWebhookSecret() };
   const extra = (variant: Variant, maker: string, distributor: string) => ({
     id: tenants[variant].id,
     name: variant,
@@ -90,7 +92,8 @@ function extraDocument(webhook: { url: string; secret: string } | null): object 
       templateOf(template, maker, { distributor, after_reversal: "reissued", lock_ttl_seconds }),
     ),
   });
-  return { tenants: [extra("A", "pty_a", "pty_a"), extra("B", "pty_maker", "pty_dist")] };
+  const all = { A: extra("A", "pty_a", "pty_a"), B: extra("B", "pty_maker", "pty_dist") };
+  return { tenants: of.map((variant) => all[variant]) };
 }
 
 async function startPrograms(t: Teardown, { host, port }: Address, masterKeyText: string, logFolder: string) {
@@ -115,7 +118,7 @@ async function startPrograms(t: Teardown, { host, port }: Address, masterKeyText
 }
 
 // Each reader continues from its cursor after every error, and never reads a page twice.
-function readFeeds(t: Teardown, url: string): Record<Variant, string[]> {
+export function readFeeds(t: Teardown, url: string): Record<Variant, string[]> {
   const feeds: Record<Variant, string[]> = { A: [], B: [] };
   let isStopping = false;
   const readers = variants.map(async (variant) => {

@@ -4,7 +4,7 @@
 // What an operator's cluster manager does, this does in the same order: the standby is promoted without waiting for
 // another one, and the names of synchronous standbys follow once the old primary is back.
 import { execFileSync, spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
-import { appendFileSync, closeSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Address } from "../../../src/config/database-address.ts";
 import { openSession } from "../../../src/database/connect.ts";
@@ -50,6 +50,8 @@ type Member = {
   home: Home;
   binaries: string;
   port: number;
+  /** Of this server only. */
+  settings: Record<string, string>;
   /** The shell that ends the server when this process ends. */
   shell: ChildProcessWithoutNullStreams | null;
   pid: number;
@@ -94,9 +96,7 @@ export async function startCluster(t: Teardown, folder: string, { isAsynchronous
         await psql.rows("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'");
       }),
     async kill() {
-      const { pid, shell } = primary;
-      killTree(pid);
-      await endOf(shell!);
+      await kill(primary);
       primary.proxy.set({});
     },
     async promote() {
@@ -116,12 +116,33 @@ export async function startCluster(t: Teardown, folder: string, { isAsynchronous
   };
 }
 
-async function makeMember(t: Teardown, folder: string, name: string): Promise<Member> {
+/** A server without a standby. It can start again after its kill, with the same data and port. */
+export type Lone = { address: Address; readLog(): string; kill(): Promise<void>; start(): Promise<void> };
+
+/** `more`: settings of the server. */
+export async function startLone(t: Teardown, folder: string, name: string, more = {}): Promise<Lone> {
+  const member = await makeMember(t, folder, name, more);
+  await makeCluster(member.home, member.binaries);
+  await start(member);
+  return {
+    address: addressOf(member),
+    readLog: () => readFileSync(logFileOf(member), "utf8"),
+    kill: () => kill(member),
+    start: () => start(member),
+  };
+}
+
+async function kill({ pid, shell }: Member): Promise<void> {
+  killTree(pid);
+  await endOf(shell!);
+}
+
+async function makeMember(t: Teardown, folder: string, name: string, more = {}): Promise<Member> {
   const dataDir = path.join(folder, name);
   const home = makeEnterable(makeHome(dataDir), dataDir);
   const port = await findFreePort();
   const proxy = await startProxy({ host: "127.0.0.1", port });
-  const member: Member = { name, home, binaries: findBinaries(home), port, shell: null, pid: 0, proxy };
+  const member: Member = { name, home, binaries: findBinaries(home), port, settings: more, shell: null, pid: 0, proxy };
   t.teardown(async () => {
     member.shell?.stdin.end();
     if (member.shell !== null) await endOf(member.shell);
@@ -131,6 +152,7 @@ async function makeMember(t: Teardown, folder: string, name: string): Promise<Me
   return member;
 }
 
+const logFileOf = ({ home, name }: Member): string => path.join(path.dirname(home.folder), `${name}.log`);
 const addressOf = ({ port }: Member): Address => ({ host: "127.0.0.1", port, user, database });
 
 export async function onServer<T>(address: Address, work: (psql: Session) => Promise<T>): Promise<T> {
@@ -141,8 +163,8 @@ export async function onServer<T>(address: Address, work: (psql: Session) => Pro
 
 async function start(member: Member): Promise<void> {
   const { home, binaries, port } = member;
-  const log = openSync(path.join(path.dirname(home.folder), `${member.name}.log`), "a");
-  const all = { ...settings, port: String(port) };
+  const log = openSync(logFileOf(member), "a");
+  const all = { ...settings, ...member.settings, port: String(port) };
   const args = ["-D", dataFolder(home), ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])];
   const shell = spawn("/bin/sh", ["-c", supervisor, supervisorName, path.join(binaries, "bin/postgres"), ...args], {
     ...home.user,
