@@ -6,7 +6,9 @@ create extension if not exists postgres_fdw with schema public;
 do $$
 begin
   if not exists (select from pg_foreign_data_wrapper w where w.fdwname = 'cells') then
-    create foreign data wrapper cells validator public.plproxy_fdw_validator;
+    -- Connections to cells that a process no longer needs are closed some time.
+    create foreign data wrapper cells validator public.plproxy_fdw_validator
+      options (connection_lifetime '600');
   end if;
 end
 $$;
@@ -49,12 +51,6 @@ create unlogged table if not exists router.tenant (
 );
 comment on table router.tenant is
   'Tenants that do not live in the cell that their number says, because a split has moved them.';
-create unlogged table if not exists router.credential (
-  access_key  text  primary key,
-  tenant_id   int   not null
-);
-comment on table router.credential is
-  'The tenant of each access key that was used here. The cell decides whether the key still holds.';
 create table if not exists router.version (
   is_current  boolean  primary key default true,
   migration   text     not null,

@@ -1,8 +1,8 @@
 // coupon cells: the PostgreSQL servers behind a router (docs/scale.md). DATABASE_URL is the router.
 import { defineCommand, groupCommands } from "../command-line/command.ts";
-import { ConfigError, readCellReportUrl, readCellUrl } from "../config/config.ts";
+import { readCellReportUrl, readCellUrl } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
-import { addCell, addReports, listCells, provideAddress, withRouter } from "./router-database.ts";
+import { addCell, addReports, listCells, provideAddress, removeCell, withRouter } from "./router-database.ts";
 import { goBack, split } from "./split.ts";
 import { formatRows, json } from "./table.ts";
 
@@ -26,13 +26,26 @@ const add = defineCommand({
     const number = Number(words.number);
     const cell = readCellUrl();
     const report = readCellReportUrl();
-    await withRouter(address, (database) => addCell(database, number, cell));
+    await addCell(address, number, cell);
     await addReports(address, number, report);
     return withRouter(address, async (database) => {
-      const added = (await listCells(database)).find((each) => each.cell === number);
-      if (added!.problem !== null) throw new ConfigError(`cell ${number} was added, but ${added!.problem}`);
-      return `cell ${number} is added`;
+      const added = (await listCells(database)).find((each) => each.cell === number)!;
+      return added.problem === null ? `cell ${number} is added` : `cell ${number} is added, but ${added.problem}`;
     });
+  },
+});
+
+const remove = defineCommand({
+  name: "remove",
+  about: "Forgets a cell in which no tenant lives. Its number must not be used again.",
+  words: { number: { about: "the number of the cell" } },
+  flags: { lost: { type: "switch", about: "removes a cell that does not answer, with the tenants that it may have" } },
+  settings,
+  examples: ["2"],
+  refuse: ({ words: { number } }) => (/^[1-9]\d{0,2}$/.test(number) ? null : "NUMBER must be 1 to 999"),
+  async run({ words, flags }, address: Address) {
+    await removeCell(address, Number(words.number), { isLost: flags.lost });
+    return `cell ${words.number} is removed`;
   },
 });
 
@@ -81,6 +94,6 @@ export const command = provideAddress(
     name: "cells",
     about: "Adds and lists the servers behind a router, and splits one.",
     settings,
-    commands: [add, list, splitCommand],
+    commands: [add, remove, list, splitCommand],
   }),
 );

@@ -2,13 +2,13 @@
 import { provideContext, type Command } from "../command-line/command.ts";
 import { writeOutput } from "../command-line/output.ts";
 import { ConfigError, readConfig } from "../config/config.ts";
-import type { Address } from "../config/database-address.ts";
+import { type Address, listServers } from "../config/database-address.ts";
 import { connect, openSession, sqlState } from "../database/connect.ts";
 import { sessionSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import type { FoundVersion, Version } from "../database/read-version.ts";
-import { makeReports, setReportLogin } from "../migration/router-reports.ts";
+import { dropReports, makeReports, setReportLogin } from "../migration/router-reports.ts";
 
 /** What a router knows of a cell. `problem`: why it does not serve. */
 export type CellState = {
@@ -52,23 +52,39 @@ export async function listCells(database: Database): Promise<CellState[]> {
     "select cell, connection from router.list_connections()",
   );
   const states: CellState[] = [];
+  const homes = new Map<number, number>();
   // One after the other: one that does not answer takes two seconds.
   for (const { cell, connection } of cells) {
-    const { host, port, database: name } = parseConnection(connection);
-    states.push({ cell, address: `${host}:${port}/${name}`, ...(await readCell(database, cell)) });
+    const places = listServers(parseConnection(connection)).map(
+      ({ host, port, database: name }) => `${host}:${port}/${name}`,
+    );
+    const { tenants, ...state } = await readCell(database, cell);
+    const twice = tenants.find((tenant) => homes.has(tenant));
+    const problem = twice === undefined ? null : `tenant number ${twice} lives in cell ${homes.get(twice)} too`;
+    for (const tenant of tenants) homes.set(tenant, cell);
+    states.push({ cell, address: places.join(), ...state, problem: state.problem ?? problem });
   }
   return states;
 }
 
 type Found = FoundVersion & { is_read_only: boolean };
+/** tenants: the numbers of those that live there. */
+type CellAnswer = Omit<CellState, "cell" | "address"> & { tenants: number[]; isReadOnly: boolean };
 
-async function readCell(database: Database, cell: number): Promise<Omit<CellState, "cell" | "address">> {
+async function readCell(database: Database, cell: number): Promise<CellAnswer> {
   try {
     const [found] = await database.rows<Found>("select * from gate.read_cell_version($1)", [cell]);
-    return { migration: found!.migration, code: found!.code, problem: describeProblem(cell, found!) };
+    const { migration, code, is_read_only: isReadOnly } = found!;
+    const problem = describeProblem(cell, found!);
+    return { migration, code, problem, isReadOnly, tenants: problem === null ? await listTenants(database, cell) : [] };
   } catch (error) {
-    return { migration: null, code: null, problem: (error as Error).message };
+    return { migration: null, code: null, problem: (error as Error).message, isReadOnly: false, tenants: [] };
   }
+}
+
+async function listTenants(database: Database, cell: number): Promise<number[]> {
+  const [row] = await database.rows<{ all: string }>("select to_json(remote.list_tenants($1))::text as all", [cell]);
+  return JSON.parse(row!.all) as number[];
 }
 
 function describeProblem(number: number, { cell, server_cell, is_read_only }: Found): string | null {
@@ -77,9 +93,28 @@ function describeProblem(number: number, { cell, server_cell, is_read_only }: Fo
   return is_read_only ? "it takes no writes: it is a standby" : null;
 }
 
-export async function addCell(database: Database, number: number, cell: Address & { user: string }): Promise<void> {
+/** Refuses a server that does not answer, or that is neither the cell with this number nor a standby. */
+export async function addCell(address: Address, number: number, cell: Address & { user: string }): Promise<void> {
   const { user, password = null } = cell;
-  await database.rows("select router.add_cell($1, $2, $3, $4)", [number, formatConnection(cell), user, password]);
+  const parameters = [number, formatConnection(cell), user, password];
+  await withRouter(address, (database) => database.rows("select router.add_cell($1, $2, $3, $4)", parameters));
+}
+
+/** isLost: it cannot be asked whether tenants live there. */
+export async function removeCell(address: Address, number: number, { isLost }: { isLost: boolean }): Promise<void> {
+  const session = openSession(address, { name: "coupon router" });
+  try {
+    await dropReports(session, number);
+    try {
+      await session.rows("select router.remove_cell($1, $2)", [number, isLost]);
+    } finally {
+      await makeReports(session, console.error, { knowsHomes: true });
+    }
+  } catch (error) {
+    explain(error);
+  } finally {
+    await session.end();
+  }
 }
 
 /** Makes the reports anew, as the login itself. report: null leaves the login of this cell for reports as it is. */
@@ -99,27 +134,35 @@ export function parseConnection(text: string): Address {
   const found = [...text.matchAll(/(\w+)='((?:[^'\\]|\\.)*)'/g)];
   const all = Object.fromEntries(found.map(([, name, value]) => [name!, value!.replace(/\\(.)/g, "$1")]));
   const { host = "", port = "", dbname = "" } = all;
-  const parameters = Object.entries(all).filter(([name]) => name === "sslmode" || name === "sslrootcert");
+  const ports = port.split(",").map(Number);
+  const [first, ...others] = host.split(",").map((name, index) => ({ host: name, port: ports[index]! }));
+  const known = ["sslmode", "sslrootcert", "target_session_attrs"];
+  const parameters = Object.entries(all).filter(([name]) => known.includes(name));
   return {
-    host,
-    port: Number(port),
+    ...first!,
+    ...(others.length > 0 && { others }),
     database: dbname,
     ...(parameters.length > 0 && { parameters: Object.fromEntries(parameters) }),
   };
 }
 
-/** The connection string of a cell for libpq, without login. The options are those of every connection of serve. */
-function formatConnection({ host, port, database = "", parameters = {} }: Address): string {
+/**
+ * The connection string of a cell for libpq, without login. The options are those of every connection of serve. Of
+ * several servers, libpq takes the one that takes writes.
+ */
+function formatConnection({ host, port, others = [], database = "", parameters = {} }: Address): string {
   const settings = { ...sessionSettings, role: "coupon_api", statement_timeout: "3s", lock_timeout: "2s" };
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`);
+  const places = [{ host, port }, ...others];
   const all = {
-    host,
-    port: String(port),
+    host: places.map((place) => place.host).join(),
+    port: places.map((place) => place.port).join(),
     dbname: database,
     connect_timeout: "2",
-    // A machine that vanished is noticed after three seconds.
-    tcp_user_timeout: "3000",
+    // A machine that vanished is noticed after this time, and then the next one is asked.
+    tcp_user_timeout: places.length > 1 ? "1000" : "3000",
     application_name: "coupon router",
+    ...(places.length > 1 && { target_session_attrs: "read-write" }),
     ...parameters,
     options: options.join(" "),
   };

@@ -4,6 +4,7 @@
 // Only this file and driver.ts know the driver.
 import postgres from "postgres";
 import { type Address, formatUrl, isSought, listServers } from "../config/database-address.ts";
+import { beforeDeadline } from "../common/deadline.ts";
 import { openDriver, type DriverOptions } from "./driver.ts";
 import { createPool } from "./pool.ts";
 import { createFinder, followPrimary, type Connection, type Find, type Primary } from "./primary.ts";
@@ -66,10 +67,12 @@ async function findServer(address: Address): Promise<Address> {
 async function askPrimary(server: Address): Promise<Primary | null> {
   const session = openSession(server, { name: "coupon find primary", statementTimeoutMs: 2_000 });
   try {
-    const [row] = await session.rows<{ timeline: string | null; cell: string }>(
+    const asking = session.rows<{ timeline: string | null; cell: string }>(
       `select case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline,
               coalesce(nullif(current_setting('coupon.cell', true), ''), '1') as cell`,
     );
+    // A server that closes each connection: the driver would try forever.
+    const [row] = await beforeDeadline(asking, performance.now() + 3_000);
     const { timeline, cell } = row!;
     return timeline === null ? null : { timeline: parseInt(timeline, 16), cell: Number(cell) };
   } finally {

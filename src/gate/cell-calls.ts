@@ -27,7 +27,6 @@ export type Cell = {
   rows: Connections["rows"];
   /** Whether the disk was full a moment ago. */
   isDiskFull(): boolean;
-  isDown(): boolean;
   load(): CellLoad;
   /** Gives up all connections, because they are dead. Calls that use them are rejected at once. */
   reconnect(): void;
@@ -102,7 +101,6 @@ export function openCell({ cell, connect, log, hungAfterMs, onGroup, onHome }: C
     },
     performAtOnce: (tenantId, call, deadline) => groups.run(tenantId, call, deadline),
     isDiskFull: disk.isFull,
-    isDown: () => watch?.isDown() ?? false,
     reconnect: connections.reconnect,
     end: connections.end,
     load: () => ({ waiting: groups.waiting(), lanes: connections.load(), isDiskFull: disk.mode() === "full" }),

@@ -9,7 +9,6 @@ import { isUnreachableCell } from "./connections.ts";
 export type CellWatch = {
   /** Runs `work`, and learns from it. Rejects with Unavailable at once while the cell is down. */
   observe<T>(work: () => Promise<T>): Promise<T>;
-  isDown(): boolean;
 };
 type Parts = { cell: number; log: Logger; uptime?: () => number };
 
@@ -36,7 +35,6 @@ export function createCellWatch({ cell, log, uptime = () => performance.now() }:
   }
 
   return {
-    isDown: () => isDown,
     async observe(work) {
       if (isDown && uptime() - triedAt < tryEveryMs) throw new Unavailable(`cell ${cell} is down`);
       triedAt = uptime();

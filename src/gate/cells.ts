@@ -1,5 +1,5 @@
 // The cells of the gate. Without a router there is one, which is the database. Behind a router, each cell gets its own
-// when the gate first learns of a tenant there: from the answer of gate.find_credential, which names the cell.
+// when the gate first learns of a tenant there: from gate.find_credential of that cell.
 import { openCell, type Cell, type CellLoad, type CellParts } from "./cell-calls.ts";
 
 export type Cells = {
@@ -7,13 +7,11 @@ export type Cells = {
   base: Cell;
   /** Where a tenant was found last. */
   ofTenant(tenantId: number): Cell;
-  /** Where an access key was found last. undefined: nowhere, or without a router. */
-  ofKey(accessKey: string): Cell | undefined;
+  /** The number of the cell where an access key was found last. undefined: nowhere. */
+  ofKey(accessKey: string): number | undefined;
   ofNumber(cell: number): Cell;
-  /** Notes where a credential was found. null: without a router. */
-  note(accessKey: string, tenantId: number, cell: number | null): void;
-  /** The numbers of the cells that are down. */
-  down(): number[];
+  /** Notes where a credential was found. */
+  note(accessKey: string, tenantId: number, cell: number): void;
   load(): CellLoad;
   reconnect(): void;
   end(): Promise<void>;
@@ -28,7 +26,7 @@ export function openCells(gate: Omit<CellParts, "cell" | "onHome">): Cells {
   const cells = new Map<number, Cell>();
   // There is one entry for each tenant, so none is ever removed.
   const ofTenants = new Map<number, Cell>();
-  const ofKeys = new Map<string, Cell>();
+  const ofKeys = new Map<string, number>();
   const all = () => [base, ...cells.values()];
 
   function ofNumber(number: number): Cell {
@@ -43,14 +41,11 @@ export function openCells(gate: Omit<CellParts, "cell" | "onHome">): Cells {
     ofKey: (accessKey) => ofKeys.get(accessKey),
     ofNumber,
     note(accessKey, tenantId, number) {
-      if (number === null) return;
-      const cell = ofNumber(number);
-      ofTenants.set(tenantId, cell);
+      ofTenants.set(tenantId, ofNumber(number));
       // Drops the oldest entry: a map keeps its entries in the order of insertion.
       if (ofKeys.size >= mostKeys) ofKeys.delete(ofKeys.keys().next().value!);
-      ofKeys.set(accessKey, cell);
+      ofKeys.set(accessKey, number);
     },
-    down: () => [...cells].filter(([, cell]) => cell.isDown()).map(([number]) => number),
     load: () =>
       all()
         .map((cell) => cell.load())

@@ -5,6 +5,7 @@ import { readVersion, type FoundVersion } from "../database/read-version.ts";
 import type { Database } from "../database/types.ts";
 import type { Call, Outcome } from "./answer.ts";
 import type { CellLoad } from "./cell-calls.ts";
+import type { Place } from "./connections.ts";
 import { openCells, type Cells } from "./cells.ts";
 import type { Used } from "./credential-uses.ts";
 import type { Logger } from "../common/log.ts";
@@ -20,8 +21,6 @@ export type CredentialRow = {
   variant: Variant;
   amount_unit: string;
   sealed_secret: Uint8Array;
-  /** The cell that has it; null without a router. */
-  cell: number | null;
 };
 // The answer of get_reconciliation: the file to send, with the size and hash recorded when it became ready.
 export type StatementFile = {
@@ -97,22 +96,7 @@ export function createGate(parts: GateParts): Gate & Upkeep {
   const { hungAfterMs = defaultHungAfterMs } = parts;
   const cells = openCells({ ...parts, hungAfterMs });
   return {
-    async findCredential(accessKey, deadline, isSeen) {
-      const place = { ...forNoTenant, lane: isSeen ? ("quick" as const) : ("lookup" as const) };
-      const known = cells.ofKey(accessKey);
-      const skipped = known === undefined ? cells.down() : [];
-      const columns = "tenant_id, credential_id, variant, amount_unit, sealed_secret, cell";
-      const [row] = await (known ?? cells.base).rows<CredentialRow>(
-        place,
-        deadline,
-        // Only a router has cells that are down, and the second parameter.
-        `select ${columns} from gate.find_credential($1${skipped.length > 0 ? ", $2::text[]::int[]" : ""})`,
-        skipped.length > 0 ? [accessKey, skipped.map(String)] : [accessKey],
-      );
-      if (row === undefined) return null;
-      cells.note(accessKey, row.tenant_id, row.cell);
-      return row;
-    },
+    findCredential: createKeySearch(cells),
     perform: (tenantId, call, deadline, { hasOwnTransaction = false } = {}) =>
       cells.ofTenant(tenantId).perform(tenantId, call, deadline, hasOwnTransaction),
     async spendNonce(tenantId, base, deadline) {
@@ -128,6 +112,50 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     load: cells.load,
   };
 }
+
+// Where access keys are looked up: in the database, or behind a router in the cell where the key was found last, and
+// then in all others at once. A cell that hangs keeps no answer of another one back.
+function createKeySearch(cells: Cells): Gate["findCredential"] {
+  const columns = "tenant_id, credential_id, variant, amount_unit, sealed_secret";
+  // A database never becomes a router.
+  let isAlone = false;
+
+  return async function findCredential(accessKey, deadline, isSeen) {
+    const place = { ...forNoTenant, lane: isSeen ? ("quick" as const) : ("lookup" as const) };
+    async function ask(cell: number): Promise<CredentialRow | null> {
+      const text = `select ${columns} from gate.find_credential($1, $2)`;
+      const [row] = await cells.ofNumber(cell).rows<CredentialRow>(place, deadline, text, [cell, accessKey]);
+      if (row !== undefined) cells.note(accessKey, row.tenant_id, cell);
+      return row ?? null;
+    }
+    const known = cells.ofKey(accessKey);
+    const found = known === undefined ? null : await ask(known);
+    if (found !== null) return found;
+    const numbers = isAlone ? [] : await listCells(cells, place, deadline);
+    if (numbers.length > 0) return findFirst(numbers.filter((cell) => cell !== known).map(ask));
+    const text = `select ${columns} from gate.find_credential($1)`;
+    const [row] = await cells.base.rows<CredentialRow>(place, deadline, text, [accessKey]);
+    isAlone = true;
+    return row ?? null;
+  };
+}
+
+// Empty without a router.
+async function listCells(cells: Cells, place: Place, deadline: number): Promise<number[]> {
+  const found = await cells.base.rows<{ cell: number }>(place, deadline, "select * from gate.list_cells() as cell", []);
+  return found.map(({ cell }) => cell);
+}
+
+// Null only if all answered so: a key may be in the cell that did not answer.
+async function findFirst<T>(asked: Promise<T | null>[]): Promise<T | null> {
+  const found = asked.map(async (one) => (await one) ?? Promise.reject(new NotFound()));
+  return Promise.any(found).catch(({ errors }: AggregateError) => {
+    const failure = errors.find((error) => !(error instanceof NotFound));
+    if (failure !== undefined) throw failure;
+    return null;
+  });
+}
+class NotFound extends Error {}
 
 // Pages of files.
 function createPageReader(cells: Cells): Pick<Gate, "statementPage" | "codesPage"> {
@@ -160,17 +188,12 @@ type StateReader = Pick<Gate, "readVersion" | "readCells" | "registerKeys" | "ch
 // What serve does beside calls: facts about the whole database, for /readyz, and the uses of credentials.
 function createStateReader(cells: Cells): StateReader {
   const { rows } = cells.base;
-  // None without a router.
-  async function listCells(deadline: number): Promise<number[]> {
-    const found = await rows<{ cell: number }>(forNoTenant, deadline, "select * from gate.list_cells() as cell", []);
-    return found.map(({ cell }) => cell);
-  }
   const askCell = <T>(cell: number, deadline: number, text: string, parameters: unknown[]): Promise<T[]> =>
     cells.ofNumber(cell).rows<T>(forNoTenant, deadline - marginMs, text, parameters);
   return {
     readVersion: (deadline) => readVersion((text) => rows(forNoTenant, deadline, text, [])),
     async registerKeys(fingerprints, deadline) {
-      const numbers = await listCells(deadline);
+      const numbers = await listCells(cells, forNoTenant, deadline);
       if (numbers.length === 0) {
         const text = "select version, problem from rules.register_keys($1::text::jsonb)";
         return rows<KeyProblem>(forNoTenant, deadline, text, [fingerprints]);
@@ -181,7 +204,7 @@ function createStateReader(cells: Cells): StateReader {
       return (await Promise.all(asked.map((each) => each.catch(() => [])))).flat();
     },
     async readCells(deadline) {
-      const numbers = await listCells(deadline);
+      const numbers = await listCells(cells, forNoTenant, deadline);
       const text = "select migration, code, cell, server_cell, is_read_only from gate.read_cell_version($1)";
       return Promise.all(
         numbers.map(async (cell) => {
@@ -192,13 +215,15 @@ function createStateReader(cells: Cells): StateReader {
       );
     },
     async noteUses(used, deadline) {
-      const [row] = await rows<{ left_ms: number }>(
-        { lane: "bulk", tenantId: null },
-        deadline,
-        "select gate.note_uses($1::text[]::int[], $2::text[]::int[]) as left_ms",
-        [used.map(({ tenantId }) => `${tenantId}`), used.map(({ credentialId }) => `${credentialId}`)],
-      );
-      return row!.left_ms;
+      const text = "select gate.note_uses($1::text[]::int[], $2::text[]::int[]) as left_ms";
+      const noted = [...Map.groupBy(used, ({ tenantId }) => cells.ofTenant(tenantId))].map(async ([cell, some]) => {
+        const [row] = await cell.rows<{ left_ms: number }>({ lane: "bulk", tenantId: null }, deadline, text, [
+          some.map(({ tenantId }) => `${tenantId}`),
+          some.map(({ credentialId }) => `${credentialId}`),
+        ]);
+        return row!.left_ms;
+      });
+      return Math.min(...(await Promise.all(noted)));
     },
     async checkSession(deadline) {
       const ask: Database["rows"] = (text) => rows(forNoTenant, deadline, text, []);

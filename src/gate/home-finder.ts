@@ -42,7 +42,8 @@ export function createHomeFinder({ connections, onHome }: Parts): HomeFinder {
   return {
     async hasMoved(tenantId, error, deadline) {
       const cause = error instanceof Unavailable ? error.cause : null;
-      if (sqlState(cause) === "57P03") return findHome(tenantId, deadline);
+      // The cell does not serve the tenant, or takes no writes.
+      if (/^(57P03|25006)$/.test(sqlState(cause) ?? "")) return findHome(tenantId, deadline);
       // The error of the call says what is wrong.
       if (isUnreachableCell(cause)) findHome(tenantId, deadline).catch(() => {});
       return false;

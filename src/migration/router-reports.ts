@@ -4,7 +4,7 @@
 // A question with tenant = 'ten_…' reaches one cell only: a check constraint of each foreign table says which tenants
 // live elsewhere, and the planner leaves out what it contradicts. A tenant that no constraint names is looked for in
 // all cells. So a constraint may lack a new tenant, but must not name one that has moved to its cell since.
-import type { Address } from "../config/database-address.ts";
+import { type Address, listServers } from "../config/database-address.ts";
 import { openSession } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
 import type { Log } from "./migrate.ts";
@@ -18,25 +18,33 @@ const tenantsPerCheck = 100;
 
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 const quote = (text: string): string => `"${text.replaceAll('"', '""')}"`;
-const options = (all: Record<string, string>): string =>
-  Object.entries(all)
-    .map(([key, value]) => `${quote(key)} ${literal(value)}`)
-    .join(", ");
-
 /** Says where the reports of a cell are read: in the cell, or in a standby of it. Without a password: a superuser. */
 export async function setReportLogin(session: Session, cell: number, login: Address & { user: string }): Promise<void> {
-  const { host, port, database = "", user, password, parameters } = login;
-  const server = `report_${cell}`;
-  const more = { connect_timeout: "5", application_name: "coupon router", options: "-c role=coupon_report -c jit=off" };
-  const place = { host, port: String(port), dbname: database, ...more, fetch_size: "10000", ...parameters };
+  const { user, password, database = "", parameters } = login;
+  const servers = listServers(login);
+  const place = {
+    host: servers.map(({ host }) => host).join(),
+    port: servers.map(({ port }) => port).join(),
+    dbname: database,
+    connect_timeout: "5",
+    application_name: "coupon router",
+    options: "-c role=coupon_report -c jit=off",
+    fetch_size: "10000",
+    ...parameters,
+  };
   const credentials = { user, ...(password === undefined ? { password_required: "false" } : { password }) };
-  await session.run(`begin; ${await writeDrops(session)}
-    drop user mapping if exists for coupon_owner server ${server};
-    drop server if exists ${server};
-    create server ${server} foreign data wrapper postgres_fdw options (${options(place)});
-    alter server ${server} owner to coupon_owner;
-    create user mapping for coupon_owner server ${server} options (${options(credentials)});
-    commit`);
+  await session.run(`begin; ${await writeDrops(session)}`);
+  await session.rows("select router.set_report_login($1, $2::text::jsonb, $3::text::jsonb)", [
+    cell,
+    JSON.stringify(place),
+    JSON.stringify(credentials),
+  ]);
+  await session.run("commit");
+}
+
+/** Of all cells, and what reads those of one that is removed. */
+export async function dropReports(session: Session, cell: number): Promise<void> {
+  await session.run(`begin; ${await writeDrops(session)} drop schema if exists cell_${cell}; commit`);
 }
 
 /**
@@ -81,10 +89,18 @@ async function readLogins(session: Session): Promise<{ cell: number; address: Ad
   );
   return rows.map(({ cell, options }) => {
     if (options === null) return { cell, address: null };
-    const { host, port, dbname, user, password, sslmode, sslrootcert } = JSON.parse(options) as Record<string, string>;
-    const parameters = { ...(sslmode && { sslmode }), ...(sslrootcert && { sslrootcert }) };
+    const all = JSON.parse(options) as Record<string, string>;
+    const hosts = all["host"]!.split(",");
+    const ports = all["port"]!.split(",").map(Number);
+    const [first, ...others] = hosts.map((host, index) => ({ host, port: ports[index]! }));
+    const { dbname, user, password } = all;
+    const known = ["sslmode", "sslrootcert", "target_session_attrs"].filter((name) => all[name] !== undefined);
+    const parameters = Object.fromEntries(known.map((name) => [name, all[name]!]));
     const login = { user: user!, ...(password !== undefined && { password }) };
-    return { cell, address: { host: host!, port: Number(port), database: dbname!, ...login, parameters } };
+    return {
+      cell,
+      address: { ...first!, ...(others.length > 0 && { others }), database: dbname!, ...login, parameters },
+    };
   });
 }
 

@@ -2,10 +2,14 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
+import { addCell, withRouter } from "../../src/commands/router-database.ts";
+import type { Address } from "../../src/config/database-address.ts";
+import { createDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
+import { findFreePort } from "../support/listen.ts";
 import { environmentOf, runProgram } from "../support/program.ts";
 import { startProxy } from "../support/proxy.ts";
-import { addCells } from "../support/route.ts";
+import { addCells, becomeCell } from "../support/route.ts";
 import { findRouterBinaries, howToInstall } from "../support/router.ts";
 import { readState } from "../support/state.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
@@ -80,6 +84,49 @@ t.test("An ID of no cell is unknown, unless a cell could not be asked", { skip }
     });
     fits(t, await run("credentials", "list", "ten_a", "--json"), { code: 0, stdout: /"ten_a"/ });
   });
+});
+
+t.test("A cell is added if it is that cell, and removed if it has no tenant", { skip }, async (t) => {
+  const { router, worlds } = cells;
+  const [{ address: one, owner }, { address: two }] = worlds;
+  const ask = <T>(text: string) => withRouter(router, (database) => database.rows<T>(text));
+  const list = async () => (await run("src/coupon.ts", "cells", "list", "--json")).stdout;
+  const before = await list();
+  const add = (number: number, address: Address) => addCell(router, number, { user: "postgres", ...address });
+  const closed = { host: "127.0.0.1", port: await findFreePort() };
+  await t.rejects(add(2, one), { code: "CP409", message: /^cell 2 is not added: its database is cell 1/ });
+  await t.rejects(add(2, { ...two, ...closed }), { message: /Connection refused/ });
+  t.equal(await list(), before, "the cell is reached as before");
+  await t.rejects(ask("select router.remove_cell(2, false)"), { code: "CP409", message: "cell 2 has tenants: 1" });
+
+  await add(2, { ...two, ...closed, others: [{ host: "127.0.0.1", port: proxy.port }] });
+  fits(t, await ask("select cell from gate.read_cell_version(2)"), [{ cell: 2 }], "the server that takes writes");
+  t.match(await list(), `127.0.0.1:${closed.port}/${two.database},127.0.0.1:${proxy.port}/${two.database}`);
+  fits(t, await run("credentials", "list", "ten_b", "--json"), { code: 0, stdout: /"ten_b"/ });
+
+  // Of a cell 3 that is gone, and of cell 2 before a restore.
+  const psql = await worlds[0].openPsql();
+  await psql.run("set session_replication_role = replica");
+  for (const id of [2_000_001, 1_000_001])
+    await psql.rows(
+      `insert into core.tenant (tenant_id, external_id, name, variant, amount_unit) overriding system value
+       values (${id}, 'ten_${id}', 'x', 'A', 'major')`,
+    );
+  const third = await createDatabase();
+  t.teardown(third.drop);
+  await becomeCell(third.address, 3);
+  await t.rejects(add(3, third.address), { code: "CP409", message: /number 2000001 lives in cell 1$/ });
+  fits(t, await run("src/coupon.ts", "router", "status"), {
+    code: 1,
+    stdout: /^cell 2 +tenant number 1000001 lives in cell 1 too$/m,
+  });
+  await psql.run("delete from core.tenant where tenant_id > 1000");
+  await add(3, third.address);
+  fits(t, await run("src/coupon.ts", "router", "status"), { code: 0, stdout: /^cell 3 +serves$/m });
+  fits(t, await run("src/coupon.ts", "cells", "remove", "3"), { code: 0, stdout: "cell 3 is removed\n" });
+  await addCells(router, [one, { ...two, host: "127.0.0.1", port: proxy.port }]);
+  t.equal(await list(), before);
+  t.equal((await owner.rows("select from core.tenant")).length, 1);
 });
 
 t.test("What works in one cell ends at once, and so does a command that names no tenant", { skip }, async (t) => {

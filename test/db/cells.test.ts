@@ -103,6 +103,12 @@ t.test("An attempt moves all of its tenants or none", async (t) => {
   const only = { code: "CP409", message: `attempt ${attempt} moves other tenants too` };
   await session.run("savepoint before");
   await t.rejects(session.rows("select admin.release_tenants($1, array['ten_b'], 2)", [attempt]), only);
+  await session.run("rollback to before");
+  await session.rows("select admin.open_tenants($1)", [attempt]);
+  // After a restore to before a split.
+  await session.rows("select admin.release_tenants(admin.close_tenants('{ten_b}', 2, 'restored'), '{ten_b}', 2)");
+  const [home] = await session.rows("select home from core.tenant where external_id = 'ten_b'");
+  t.strictSame({ ...home! }, { home: 2 });
   await session.run("rollback to before; set local coupon.cell = '2'");
   await session.run("update core.tenant set home = 2 where external_id not in ('ten_a', 'ten_b')");
   await session.run("set local coupon.cell = '3'");

@@ -24,7 +24,7 @@ function start(secrets: Record<string, string>) {
       await nextTurn();
       if (secret === undefined) return null;
       const sealed_secret = seal(keys, credentialPurpose(accessKey), secret);
-      return { tenant_id: 7, credential_id: 8, variant: "B", amount_unit: "minor", sealed_secret, cell: null };
+      return { tenant_id: 7, credential_id: 8, variant: "B", amount_unit: "minor", sealed_secret };
     },
   };
   const authenticate = createAuthenticator({ gate, keys, now: () => clock.now, uptime: () => clock.uptime });

@@ -1,6 +1,6 @@
 // Cells behind a router, each a server of its own, for the tool `npm run cells` and for tests.
 import { randomBytes } from "node:crypto";
-import { addCell, withRouter } from "../../src/commands/router-database.ts";
+import { addCell } from "../../src/commands/router-database.ts";
 import type { Address } from "../../src/config/database-address.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { findRouterBinaries, howToInstall, startRouterServer } from "./router.ts";
@@ -24,7 +24,7 @@ export async function startCells(count: number, settings: Record<string, string>
     const cell = await startTemporaryServer(`coupon-cell${number}-`, { ...settings, "coupon.cell": String(number) });
     cells.push(cell);
     await migrate(cell.address);
-    await withRouter(router.address, (database) => addCell(database, number, { user: "postgres", ...cell.address }));
+    await addCell(router.address, number, { user: "postgres", ...cell.address });
   }
   return {
     router: router.address,

@@ -1,6 +1,6 @@
 // Databases of the test run as cells behind a router.
 import type { Test } from "tap";
-import { addCell, withRouter } from "../../src/commands/router-database.ts";
+import { addCell } from "../../src/commands/router-database.ts";
 import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { asAdmin, createDatabase, readRun } from "./database.ts";
@@ -49,7 +49,5 @@ export async function becomeCell(address: Address, number: number): Promise<void
 
 /** Numbers them from 1 on. */
 export async function addCells(router: Address, cells: Address[]): Promise<void> {
-  await withRouter(router, async (database) => {
-    for (const [index, cell] of cells.entries()) await addCell(database, index + 1, { user: "postgres", ...cell });
-  });
+  for (const [index, cell] of cells.entries()) await addCell(router, index + 1, { user: "postgres", ...cell });
 }

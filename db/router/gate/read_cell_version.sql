@@ -3,13 +3,10 @@ create or replace function gate.read_cell_version(
   p_cell int,
   out migration text, out code text, out cell int, out server_cell int, out is_read_only boolean)
 returns setof record
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  v_message  text;
-begin
-  return query select v.* from remote.read_version(p_cell) v;
-exception when internal_error then
-  get stacked diagnostics v_message = message_text;
-  perform router.raise_failure('XX000', v_message);
-end
+language plproxy volatile security definer set search_path = pg_catalog, pg_temp as $$
+  cluster router.name_server(p_cell);
+  run on 0;
+  select v.migration, v.code, v.cell, v.server_cell,
+         current_setting('transaction_read_only')::boolean as is_read_only
+  from rules.read_version() v;
 $$;

@@ -2,13 +2,8 @@
 create or replace function gate.register_keys(
   p_cell int, p_keys jsonb, out version text, out problem text)
 returns setof record
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  v_message  text;
-begin
-  return query select k.version, k.problem from remote.register_keys(p_cell, p_keys) k;
-exception when internal_error then
-  get stacked diagnostics v_message = message_text;
-  perform router.raise_failure('XX000', v_message);
-end
+language plproxy volatile security definer set search_path = pg_catalog, pg_temp as $$
+  cluster router.name_server(p_cell);
+  run on 0;
+  select k.version, k.problem from rules.register_keys(p_keys) k;
 $$;

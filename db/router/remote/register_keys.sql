@@ -1,8 +1,0 @@
-create or replace function remote.register_keys(
-  p_cell int, p_keys jsonb, out version text, out problem text)
-returns setof record
-language plproxy volatile set search_path = pg_catalog, pg_temp as $$
-  cluster router.name_server(p_cell);
-  run on 0;
-  select k.version, k.problem from rules.register_keys(p_keys) k;
-$$;
