@@ -12,6 +12,7 @@ import { listen } from "../../../src/http/listener.ts";
 import { migrate } from "../../../src/migration/migrate.ts";
 import { serve } from "../../../src/serve.ts";
 import { root } from "../../support/copy.ts";
+import { closeOpenDays } from "../../support/business-days.ts";
 import { createClient, type Client } from "../../support/client.ts";
 import { startLoggedProgram } from "../../support/logged-program.ts";
 import { environmentOf } from "../../support/program.ts";
@@ -48,6 +49,8 @@ export async function runRound(t: Teardown, folder: string, options: RoundOption
   };
   const puller = startPuller(clientOf("ak_dist"));
   await sleep(2_000);
+  const readFiles = () => Promise.all(["ak_dist", "ak_a"].map((key) => readStatements(clientOf(key))));
+  const files = await closeDay(world, readFiles);
   const startedAt = performance.now();
   const kills = await splitUntilDone(primary, standby, options.killAfterMs);
   const splitMs = performance.now() - startedAt;
@@ -57,6 +60,7 @@ export async function runRound(t: Teardown, folder: string, options: RoundOption
   const [leaving, staying] = await Promise.all([tills.leaving.stop(), tills.staying.stop()]);
   await compare(standby, "ten_b", leaving.ok);
   await compare(primary, "ten_a", staying.ok);
+  if (String(await readFiles()) !== String(files)) throw new Error("the files of a closed day have changed");
   await puller.untilWhole();
   await Promise.all(workers.map(({ stop }) => stop()));
   const ok = leaving.ok.length + staying.ok.length;
@@ -117,6 +121,23 @@ async function startTill(world: Scenario, side: "a" | "b", client: Client, { cou
       return { ok, gapMs };
     },
   };
+}
+
+/** The files of all closed days. */
+async function readStatements(client: Client): Promise<string[]> {
+  const { json } = await client.get("/v1/reconciliations");
+  const hrefs = json.reconciliations.flatMap((day: { files: { href: string }[] }) => day.files.map(({ href }) => href));
+  return Promise.all(hrefs.map(async (href: string) => (await client.get(href)).text));
+}
+
+// Ends the day early, with the redemptions of two seconds. The worker makes the files.
+async function closeDay(world: Scenario, readFiles: () => Promise<string[][]>): Promise<string[][]> {
+  const psql = await world.openPsql({ triggers: false });
+  await psql.run(closeOpenDays);
+  return waitUntil("the files of a day", async () => {
+    const files = await readFiles();
+    return files.every(([detail = ""]) => detail.split("\n").length > 20) && files;
+  });
 }
 
 async function splitUntilDone(old: Address, copy: Address, killAfterMs: number | null): Promise<number> {

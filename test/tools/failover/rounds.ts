@@ -1,6 +1,7 @@
 // Rounds of failovers under a load of redemptions over HTTP, through one `serve` and one `work` that run through all
 // rounds. After each promotion, every redemption that was answered ok must be in the promoted database.
 import { setTimeout as sleep } from "node:timers/promises";
+import { addCell } from "../../../src/commands/router-database.ts";
 import type { Address } from "../../../src/config/database-address.ts";
 import { connect } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
@@ -9,13 +10,14 @@ import { migrate } from "../../../src/migration/migrate.ts";
 import { createClient } from "../../support/client.ts";
 import { startLoggedProgram } from "../../support/logged-program.ts";
 import { environmentOf } from "../../support/program.ts";
+import { findRouterBinaries, howToInstall, startRouterServer } from "../../support/router.ts";
 import { newRequestId } from "../../support/request-id.ts";
 import { scenario, type Teardown } from "../../support/scenario.ts";
 import { secretOf } from "../../support/tenants.ts";
 import { waitAtMost, waitUntil } from "../../support/wait-until.ts";
 import type { Cluster } from "./cluster.ts";
 
-export type RoundOptions = { rounds: number; clients: number; print(line: string): void };
+export type RoundOptions = { rounds: number; clients: number; hasRouter: boolean; print(line: string): void };
 export type Totals = {
   answers: number;
   ok: number;
@@ -41,10 +43,15 @@ export async function runRounds(
   t: Teardown,
   cluster: Cluster,
   logFolder: string,
-  { rounds, clients, print }: RoundOptions,
+  { rounds, clients, hasRouter, print }: RoundOptions,
 ): Promise<Totals> {
   const totals: Totals = { answers: 0, ok: 0, lost: 0, servedMs: [], failures: [] };
-  const run = { ...(await prepare(t, cluster.address, logFolder, { rounds, clients })), cluster, print, totals };
+  const run = {
+    ...(await prepare(t, cluster.address, logFolder, { rounds, clients, hasRouter })),
+    cluster,
+    print,
+    totals,
+  };
   for (let number = 1; number <= rounds; number += 1) await runRound(run, number);
   const { tills, owner } = run;
   await tills.stop();
@@ -65,7 +72,7 @@ async function prepare(
   t: Teardown,
   address: Address,
   logFolder: string,
-  { rounds, clients }: Pick<RoundOptions, "rounds" | "clients">,
+  { rounds, clients, hasRouter }: Pick<RoundOptions, "rounds" | "clients" | "hasRouter">,
 ) {
   await migrate(address);
   const owner = connect(address, { name: "coupon failover", max: 2 });
@@ -79,12 +86,13 @@ async function prepare(
     const { coupons } = await world.makeBatch(maker, template, Math.min(20_000, rounds * couponsPerRound));
     codes.push(...coupons.map(({ code }) => code));
   }
-  const env = (user: string) => ({
-    ...environmentOf({ address: { ...address, user }, masterKeyText: world.masterKeyText }),
+  const env = (from: Address) => ({
+    ...environmentOf({ address: from, masterKeyText: world.masterKeyText }),
     LOG_LEVEL: "info",
   });
-  const api = await startLoggedProgram("serve", logFolder, env("serve"));
-  const worker = await startLoggedProgram("work", logFolder, env("work"));
+  const served = hasRouter ? await startRouter(t, address) : { ...address, user: "serve" };
+  const api = await startLoggedProgram("serve", logFolder, env(served));
+  const worker = await startLoggedProgram("work", logFolder, env({ ...address, user: "work" }));
   const ended: string[] = [];
   void api.ended.then(() => ended.push("serve"));
   void worker.ended.then(() => ended.push("work"));
@@ -101,6 +109,15 @@ async function prepare(
     return accepted.batch.external_id;
   }
   return { owner, ended, tills, submit };
+}
+
+async function startRouter(t: Teardown, cell: Address): Promise<Address> {
+  const binaries = findRouterBinaries();
+  if (binaries === undefined) throw new Error(howToInstall);
+  const router = await startRouterServer(binaries);
+  t.teardown(router.stop);
+  await addCell(router.address, 1, { ...cell, user: "serve" });
+  return router.address;
 }
 
 async function runRound(run: Run, number: number): Promise<void> {

@@ -9,9 +9,9 @@ import { startCluster } from "./cluster.ts";
 import { startPatroni } from "./patroni.ts";
 import { runRounds } from "./rounds.ts";
 
-type Options = { rounds: number; clients: number; patroni: boolean };
+type Options = { rounds: number; clients: number; patroni: boolean; router: boolean };
 
-async function runFailovers({ rounds, clients, patroni }: Options): Promise<void> {
+async function runFailovers({ rounds, clients, patroni, router }: Options): Promise<void> {
   const ends: (() => unknown)[] = [];
   const folder = makeTemporaryFolder("coupon-failover-");
   const end = async (): Promise<void> => {
@@ -23,7 +23,7 @@ async function runFailovers({ rounds, clients, patroni }: Options): Promise<void
   const print = (line: string) => console.log(line);
   try {
     const cluster = await (patroni ? startPatroni : startCluster)(t, folder);
-    const totals = await runRounds(t, cluster, folder, { rounds, clients, print });
+    const totals = await runRounds(t, cluster, folder, { rounds, clients, print, hasRouter: router });
     const { answers, ok, lost, servedMs, failures } = totals;
     const sorted = servedMs.map((ms) => ms / 1_000).sort((a, b) => a - b);
     const [median, most] = [sorted[Math.floor(sorted.length / 2)]!, sorted.at(-1)!];
@@ -51,6 +51,7 @@ const command = defineCommand({
   flags: {
     rounds: { type: "count", value: "N", about: "number of failovers, one after the other", default: 3 },
     clients: { type: "count", value: "N", about: "each sends up to 16 redemptions per second", default: 12 },
+    router: { type: "switch", about: "serve calls the cluster through a router, which needs PL/Proxy" },
     patroni: { type: "switch", about: "two members of Patroni with etcd, which must be installed" },
   },
   examples: ["--rounds 30", "--patroni"],
