@@ -49,10 +49,10 @@ function readHeaderName(text: string | null): string | null {
 
 function readUrl(text: string | null): string | null {
   if (text === null) return null;
-  const url = URL.parse(text);
+  const url = URL.parse(text.replaceAll("{cell}", "1"));
   if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search + url.hash !== "")
     throw new ConfigError("CONSOLE_URL must be the address of the console, such as https://console.example.com");
-  return url.origin;
+  return text.includes("{cell}") ? text.replace(/\/$/, "") : url.origin;
 }
 
 export const defaultConsoleUrl = findConsoleUrl(readConsole(() => null));

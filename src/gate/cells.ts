@@ -10,6 +10,8 @@ export type Cells = {
   /** The number of the cell where an access key was found last. undefined: nowhere. */
   ofKey(accessKey: string): number | undefined;
   ofNumber(cell: number): Cell;
+  /** The number of that cell. 1 without a router. */
+  numberOf(tenantId: number): number;
   /** Notes where a credential was found. */
   note(accessKey: string, tenantId: number, cell: number): void;
   load(): CellLoad;
@@ -20,12 +22,12 @@ export type Cells = {
 const mostKeys = 10_000;
 
 export function openCells(gate: Omit<CellParts, "cell" | "onHome">): Cells {
-  const onHome = (tenantId: number, number: number) => void ofTenants.set(tenantId, ofNumber(number));
+  const onHome = (tenantId: number, number: number) => void homes.set(tenantId, number);
   const parts = { ...gate, onHome };
   const base = openCell({ ...parts, cell: null });
   const cells = new Map<number, Cell>();
   // There is one entry for each tenant, so none is ever removed.
-  const ofTenants = new Map<number, Cell>();
+  const homes = new Map<number, number>();
   const ofKeys = new Map<string, number>();
   const all = () => [base, ...cells.values()];
 
@@ -37,11 +39,15 @@ export function openCells(gate: Omit<CellParts, "cell" | "onHome">): Cells {
 
   return {
     base,
-    ofTenant: (tenantId) => ofTenants.get(tenantId) ?? base,
+    ofTenant(tenantId) {
+      const home = homes.get(tenantId);
+      return home === undefined ? base : ofNumber(home);
+    },
+    numberOf: (tenantId) => homes.get(tenantId) ?? 1,
     ofKey: (accessKey) => ofKeys.get(accessKey),
     ofNumber,
     note(accessKey, tenantId, number) {
-      ofTenants.set(tenantId, ofNumber(number));
+      homes.set(tenantId, number);
       // Drops the oldest entry: a map keeps its entries in the order of insertion.
       if (ofKeys.size >= mostKeys) ofKeys.delete(ofKeys.keys().next().value!);
       ofKeys.set(accessKey, number);

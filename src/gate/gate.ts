@@ -65,6 +65,8 @@ export type Gate = {
   noteUses(used: Used[], deadline: number): Promise<number>;
   /** Coupons of a batch after a number. */
   codesPage(file: CodesFile, after: number, limit: number, deadline: number): Promise<CodeRow[]>;
+  /** The cell in which a tenant was found last. 1 without a router. */
+  cellOf(tenantId: number): number;
   readVersion(deadline: number): Promise<FoundVersion>;
   /** The cells behind a router. version null: the cell does not answer, or takes no writes. Empty without a router. */
   readCells(deadline: number): Promise<{ cell: number; version: FoundVersion | null }[]>;
@@ -106,6 +108,7 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     },
     ...createPageReader(cells),
     ...createStateReader(cells),
+    cellOf: cells.numberOf,
     isDiskFull: cells.base.isDiskFull,
     reconnect: cells.reconnect,
     end: cells.end,

@@ -86,8 +86,10 @@ export function createOperator({ gate, keys, log, limiter, exports, consoleUrl }
       outcome = await gate.perform(tenantId, counted, deadline, route);
     }
     if (outcome.status !== 200) return toAnswer(outcome);
-    if (route.render !== undefined)
-      return toAnswer({ ...outcome, body: route.render(outcome.body, { keys, consoleUrl }) });
+    if (route.render !== undefined) {
+      const parts = { keys, consoleUrl: consoleUrl.replaceAll("{cell}", `${gate.cellOf(tenantId)}`) };
+      return toAnswer({ ...outcome, body: route.render(outcome.body, parts) });
+    }
     if (route.download === undefined) return toAnswer(outcome);
     if (route.download === "codes") return exports.open(JSON.parse(outcome.body) as CodesFile, { isHead, deadline });
     const file = JSON.parse(outcome.body) as StatementFile;

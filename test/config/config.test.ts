@@ -142,6 +142,8 @@ t.test("settings that make no sense are refused, each with its message", async (
     t.throws(() => readConfig({ CONSOLE_TOKENS: wrong }), {
       message: /^CONSOLE_TOKENS must be name:token pairs(?!.*ttt)/,
     });
+  const perCell = readConfig({ CONSOLE_URL: "https://cell-{cell}.example.com/" });
+  t.equal(perCell.console.url, "https://cell-{cell}.example.com");
   for (const wrong of ["console.example.com", "ftp://a.example", "https://a.example/x", "https://a.example/?x=1"])
     rows.push(["CONSOLE_URL", wrong, "must be the address of the console, such as https://console.example.com"]);
   rows.push(["CONSOLE_USER_HEADER", "X User", "must be the name of a header, such as X-Forwarded-User"]);

@@ -12,6 +12,7 @@ import { closeIdleConnections, createClient, sendPlain } from "../support/client
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
 import { addCells } from "../support/route.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { findRouterBinaries, howToInstall } from "../support/router.ts";
 import type { Scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
@@ -44,7 +45,9 @@ async function startService(t: Pick<Test, "teardown">): Promise<Service> {
 
   const { logger, log } = createStubLog("info");
   const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, logger);
-  const { url, stop } = await serve({ address, keys: first.keys, limits: defaultLimits, listening, log: logger });
+  const consoleUrl = "https://cell-{cell}.example.com";
+  const { keys } = first;
+  const { url, stop } = await serve({ address, keys, limits: defaultLimits, consoleUrl, listening, log: logger });
   t.teardown(async () => {
     closeIdleConnections();
     await stop();
@@ -76,6 +79,8 @@ t.test("Each call reaches the cell of its tenant", { skip }, async (t) => {
   }
   fits(t, await tills[0].redeem(coupons[1][0]!), { status: 404 });
   fits(t, await ready(), { status: 200, text: '{"ok":true}' });
+  const { json } = await tills[1].post("/v1/portal", { request_id: newRequestId() });
+  t.match(json.url, /^https:\/\/cell-2\.example\.com\/sign-in/, "the pages of its cell");
 });
 
 for (const [how, mode] of [

@@ -119,7 +119,6 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
         variant,
         amount_unit: "major",
         sealed_secret: seal(keys, credentialPurpose(accessKey), secret),
-        cell: null,
       };
     },
     async perform(_, call) {
@@ -136,6 +135,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
       { number: 1, code_attempt: 0, lookup_hash: lookupHash(keys, code), coupon_id: `cpn_${"0".repeat(26)}` },
     ],
     isDiskFull: () => false,
+    cellOf: () => 1,
     readVersion: async () => ({ migration: "1", code: "1", cell: 1, server_cell: 1 }),
     readCells: async () => [],
     registerKeys: async () => [],
