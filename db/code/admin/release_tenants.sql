@@ -5,7 +5,7 @@ declare
   v_done  int;
 begin
   update core.tenant t
-  set home = p_to
+  set home = p_to, left_at = now()
   where t.external_id = any (p_tenants) and t.fence = p_attempt and t.home = core.read_cell();
   get diagnostics v_done = row_count;
   if v_done <> cardinality(p_tenants) then
