@@ -18,7 +18,7 @@ return exists (
   select
   from core.tenant t
   where t.tenant_id = p_tenant_id and t.left_at is not null and t.home <> core.read_cell())
-and exists (select from core.cell c where c.number = core.read_cell());
+and exists (select from core.cell c where c.is_this and c.number = core.read_cell());
 comment on function core.is_departed(int) is
   'Whether a tenant has left this cell for another one. False of all tenants if the database is a '
   'copy, or its server lost the number of the cell.';
@@ -56,7 +56,7 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if exists (
     select
-    from (select distinct o.tenant_id from old_row o) d
+    from (select distinct o.tenant_id from old_row o offset 0) d  -- so that it asks once a tenant
     where not core.may_lose_rows(d.tenant_id))
   then
     raise exception '%.% keeps its rows: delete refused', tg_table_schema, tg_table_name
@@ -77,7 +77,7 @@ set enable_mergejoin = off set enable_material = off as $$
 begin
   if not exists (
     select
-    from (select distinct o.tenant_id from old_page o) d
+    from (select distinct o.tenant_id from old_page o offset 0) d
     where not core.may_lose_rows(d.tenant_id))
   then
     return null;
@@ -113,17 +113,20 @@ set enable_mergejoin = off set enable_material = off as $$
 declare
   v_lost  uuid;
 begin
-  select o.event_id into v_lost
-  from old_delivery o
-  where not exists (
-    select
-    from core.delivery_attempt a
-    where a.tenant_id = o.tenant_id
-      and a.party_id = o.party_id
-      and a.attempted_at >= now()  -- recorded by this transaction
-      and a.event_id = o.event_id
-      and a.http_status between 200 and 299)
-    and not core.may_lose_rows(o.tenant_id)
+  select d.event_id into v_lost
+  from (
+    select o.tenant_id, o.event_id
+    from old_delivery o
+    where not exists (
+      select
+      from core.delivery_attempt a
+      where a.tenant_id = o.tenant_id
+        and a.party_id = o.party_id
+        and a.attempted_at >= now()  -- recorded by this transaction
+        and a.event_id = o.event_id
+        and a.http_status between 200 and 299)
+    offset 0) d  -- so that it asks only about deliveries that were not accepted
+  where not core.may_lose_rows(d.tenant_id)
   limit 1;
   if found then
     raise exception 'delivery %: its subscriber has not accepted the event',

@@ -9,6 +9,7 @@ import { fits } from "../support/fits.ts";
 import { fillTenants, kept, listTables, readTenants, tenantsWithWebhooks } from "../support/full-tenants.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { pullEvents } from "../support/pull-events.ts";
+import { untilBlocked } from "../support/race.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import type { Session } from "../../src/database/types.ts";
 
@@ -79,6 +80,8 @@ t.test("A tenant that left a day ago is cleared in steps, and nobody else notice
     [world.a, world.b],
     [world.b, null],
   ] as const) {
+    // Events that the sequencer sees only while it is cleared.
+    for (const coupon of await side.makeCoupons(2)) await side.till.ok.redeem(coupon);
     const before = await readTenants(world);
     const missing = (await listTables(world)).filter((name) => !(name in before[side.tenant]!) && !kept.includes(name));
     t.strictSame(missing, ["event_gap", "replaced_secret"], "nearly every table has rows of it");
@@ -95,6 +98,7 @@ t.test("A tenant that left a day ago is cleared in steps, and nobody else notice
       t.equal(await clear(), 0, "one step at a time");
       await psql.run("rollback");
       t.equal(await clear(), done, "the same again");
+      if (steps % 20 === 10) await world.steps.sequence();
       if (steps % 20 === 0) t.strictSame(await findBrokenInvariants(world.owner), []);
     }
     t.ok(steps > 20, `${steps} steps`);
@@ -132,6 +136,13 @@ t.test("A tenant that left a day ago is cleared in steps, and nobody else notice
 
 t.test("The worker clears all who have left, once a day", async (t) => {
   const { worker, owner } = world;
+  await setTenant(world.a, "cleared_at = null");
+  await psql.run("begin; select pg_advisory_xact_lock(rules.compute_sequencer_lock())");
+  const last = clear();
+  await untilBlocked(world, 1);
+  await psql.run("commit");
+  t.equal(await last, 1, "the last step waits for the sequencer");
+
   await psql.rows("update core.tenant set cleared_at = null, home = 2, left_at = now() - interval '2 days'");
   const prune = createOldRowPruner({
     database: worker,
