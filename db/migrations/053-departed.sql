@@ -34,7 +34,7 @@ create or replace function core.keep_rows() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if tg_op = 'DELETE' and (
-    exists (select from core.tenant t where t.left_at is not null)
+    exists (select from core.tenant t where t.left_at is not null and t.cleared_at is null)
     or exists (
       select
       from core.audit a
@@ -48,8 +48,8 @@ begin
 end
 $$;
 comment on function core.keep_rows() is
-  'Trigger: like core.refuse_change, but a delete may begin if a tenant has left for another cell, '
-  'or this transaction resets a sandbox. core.check_deletion then looks whose the rows are.';
+  'Trigger: like core.refuse_change, but a delete may begin while a tenant that has left has rows, '
+  'or if this transaction resets a sandbox. core.check_deletion then looks whose the rows are.';
 
 create or replace function core.check_deletion() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -81,7 +81,7 @@ for (const [state, change, isHome] of [
       const link = "select rules.format_id('lnk', link_id) from core.portal_link limit 1";
       t.equal(await rows(`select where console.open_portal(sha256('new'), (${link})) is null`), 1, "its link");
     }
-    await world.owner.rows("select console.end_session(sha256('another cookie'))");
+    await session.run("begin; select console.end_session(sha256('another cookie')); rollback");
     t.equal(await rows("select from report.tenant where tenant = 'ten_a'"), isHome ? 1 : 0);
     t.equal(await rows("select from report.tenant where tenant = 'ten_b'"), 1);
     const found = await world.admin.rows(
