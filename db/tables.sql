@@ -205,8 +205,8 @@ CREATE INDEX batch_of_template_is_not_released ON core.batch USING btree (templa
 CREATE TRIGGER batch_is_kept BEFORE DELETE OR TRUNCATE ON core.batch FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
 CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_batch_change();
 CREATE TRIGGER expiry_passes_no_issued_coupon AFTER UPDATE OF expired_through ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_expiry();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.batch REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER recall_passes_no_usable_coupon AFTER UPDATE OF recalled_through ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_recall();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.batch REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.batch is 'Coupons that are minted together and released to their distributor as a whole.';
 comment on column core.batch.key_version is 'Version of the master key, and the first character of each code.';
 comment on column core.batch.salt is 'The batch key is derived from it and the master key. Null: destroyed, so the codes can never be derived again.';
@@ -239,7 +239,7 @@ create table core.batch_line (
   constraint batch_line_has_entries CHECK (((redemption_count + reversal_count) > 0))
 );
 CREATE TRIGGER batch_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.batch_line FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.batch_line REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.batch_line REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.batch_line is 'Sums of a closed day for reports, written with its summary: one line per batch, in the currency of its template.';
 
 create table core.cell (
@@ -307,7 +307,7 @@ CREATE TRIGGER coupon_is_kept BEFORE DELETE OR TRUNCATE ON core.coupon FOR EACH 
 CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE OF status ON core.coupon FOR EACH ROW WHEN (((old.status)::text <> 'ISSUED'::text)) EXECUTE FUNCTION core.check_coupon_change();
 CREATE TRIGGER extension_is_noted AFTER UPDATE OF valid_to ON core.coupon FOR EACH ROW WHEN (((new.valid_to)::timestamp with time zone <> (old.valid_to)::timestamp with time zone)) EXECUTE FUNCTION core.record_extension();
 CREATE TRIGGER number_is_within_batch AFTER INSERT ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_minted_numbers();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.coupon REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.coupon REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER validity_of_a_used_coupon_is_audited AFTER UPDATE OF valid_from, valid_to ON core.coupon FOR EACH ROW WHEN ((((old.status)::text = ANY (ARRAY['REDEEMED'::text, 'VOIDED'::text])) AND (((new.valid_from)::timestamp with time zone <> (old.valid_from)::timestamp with time zone) OR ((new.valid_to)::timestamp with time zone <> (old.valid_to)::timestamp with time zone)))) EXECUTE FUNCTION core.audit_validity();
 comment on table core.coupon is 'One row per coupon. The database does not hold its code.';
 comment on column core.coupon.number is '1 to total_count of its batch, without gaps.';
@@ -440,7 +440,7 @@ CREATE INDEX event_of_batch_or_day ON core.event USING btree (tenant_id, party_i
 CREATE INDEX event_of_coupon ON core.event USING btree (coupon_id) WHERE (coupon_id IS NOT NULL);
 CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.event REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.event REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.event is 'Events, each written by the transaction that caused it. Never changed. Those of redemptions and reversals are core.ledger_entry; the view event of the schema rules has both.';
 comment on column core.event.party_id is 'The recipient: maker or distributor.';
 comment on column core.event.event_seq is 'Drawn while the coupon''s row lock is held, so the events of a coupon are in order. Has gaps.';
@@ -475,7 +475,7 @@ create table core.feed (
 );
 CREATE TRIGGER feed_goes_forward AFTER INSERT OR UPDATE ON core.feed FOR EACH ROW EXECUTE FUNCTION core.check_feed_change();
 CREATE TRIGGER feed_is_kept BEFORE DELETE OR TRUNCATE ON core.feed FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.feed REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.feed REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.feed is 'The coupon events of a distributor in one order. Variant A has one feed per tenant, with party_id 0.';
 comment on column core.feed.last_position is 'Position of the newest event. 0: no event yet. A new page moves it.';
 comment on column core.feed.skipped_count is 'How many positions restores skipped, so that no position from before a restore is used again.';
@@ -520,8 +520,8 @@ create table core.ledger_book (
 );
 CREATE CONSTRAINT TRIGGER day_is_closed_before_the_next_opens AFTER UPDATE OF open_on ON core.ledger_book DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_closing();
 CREATE TRIGGER ledger_book_is_kept BEFORE DELETE OR TRUNCATE ON core.ledger_book FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.ledger_book REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER open_day_goes_forward BEFORE INSERT OR UPDATE ON core.ledger_book FOR EACH ROW EXECUTE FUNCTION core.check_book_change();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.ledger_book REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.ledger_book is 'The business days of a distributor. Opened with the first allocation to it.';
 comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
 comment on column core.ledger_book.last_step is 'The step of the newest posting pages, see core.sequencer. New pages move it.';
@@ -547,7 +547,7 @@ END,
 CREATE INDEX ledger_entry_by_time ON core.ledger_entry USING btree (recorded_at);
 CREATE TRIGGER ledger_agrees_with_the_redemption AFTER INSERT ON core.ledger_entry REFERENCING NEW TABLE AS new_entry FOR EACH STATEMENT EXECUTE FUNCTION core.check_ledger();
 CREATE TRIGGER ledger_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.ledger_entry REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.ledger_entry REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.ledger_entry is 'Movements of money, and their events: coupon.redeemed or coupon.reversed. Never changed. Shop, store and order are in the redemption, which keeps them fixed.';
 comment on column core.ledger_entry.distributor_id is 'The distributor of the batch. The entry is in its statement, and its event is for it.';
 comment on column core.ledger_entry.amount_minor is 'In minor units, negative for a reversal.';
@@ -620,8 +620,8 @@ create table core.merchant_page (
 );
 CREATE INDEX merchant_page_is_late ON core.merchant_page USING btree (merchant_id, tenant_id, first_position) WHERE ((recorded_through - recorded_from) > '00:00:05'::interval);
 CREATE TRIGGER merchant_page_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.merchant_page FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.merchant_page REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER page_continues_its_merchant AFTER INSERT ON core.merchant_page REFERENCING NEW TABLE AS new_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_merchant_pages();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.merchant_page REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.merchant_page is 'The redemptions and reversals of a merchant that a step of the sequencer took. Their positions start at first_position; each page starts after the one before, except after a restore (core.sequencer.feed_base). The view merchant_change of the schema rules has a row for each.';
 comment on column core.merchant_page.first_position is 'The position of the first entry; the others follow.';
 comment on column core.merchant_page.recorded_from is 'The earliest recorded_at of its entries.';
@@ -698,8 +698,8 @@ create table core.posting_page (
   constraint posting_page_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, first_number)
 );
 CREATE TRIGGER closed_day_is_closed AFTER INSERT ON core.posting_page REFERENCING NEW TABLE AS new_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_posting_pages();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.posting_page REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER posting_page_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.posting_page FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.posting_page REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.posting_page is 'The ledger entries that a step of the sequencer posted to a business day. Their lines start at first_number and are 1 to n within a day. The view posting of the schema rules has a row for each entry.';
 comment on column core.posting_page.first_number is 'The number of the first entry in its business day; the others follow.';
 comment on column core.posting_page.event_seqs is 'The numbers of the entries (core.ledger_entry.event_seq), in the order of their lines.';
@@ -754,12 +754,12 @@ CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE
 CREATE INDEX redemption_of_merchant ON core.redemption USING btree (merchant_id, order_id, started_at);
 CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.ended_at IS NOT NULL)) EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER lock_end_is_audited AFTER UPDATE OF lock_expires_at ON core.redemption FOR EACH ROW WHEN (((new.lock_expires_at)::timestamp with time zone IS DISTINCT FROM (old.lock_expires_at)::timestamp with time zone)) EXECUTE FUNCTION core.audit_lock_end();
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.redemption REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
 CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
 CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status, lock_expires_at, redeemed_at, ended_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.redemption REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.redemption is 'One row per granted lock or redeem, with its outcome.';
 comment on column core.redemption.lock_expires_at is 'Null: redeemed without a lock.';
 comment on column core.redemption.ended_at is 'When it was reversed, cancelled or marked LAPSED.';
@@ -831,9 +831,9 @@ create table core.reversal (
   constraint reversal_reason_is_at_most_500_characters CHECK ((length(reason) <= 500)),
   constraint reversal_reason_is_printable CHECK (core.is_printable(reason)) NOT VALID
 );
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.reversal REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE CONSTRAINT TRIGGER redemption_of_reversal_is_reversed AFTER INSERT ON core.reversal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_reversal();
 CREATE TRIGGER reversal_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.reversal FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.reversal REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.reversal is 'Reversals. A reversal always covers the whole redemption.';
 comment on column core.reversal.reversal_id is 'UUIDv7. Outside the database: rvs_ and 26 characters.';
 
@@ -878,10 +878,10 @@ create table core.statement (
 CREATE INDEX statement_by_date ON core.statement USING btree (tenant_id, business_date);
 CREATE INDEX statement_by_day ON core.statement USING btree (business_date, tenant_id, distributor_id);
 CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, distributor_id, business_date) WHERE (ready_at IS NULL);
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.statement REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER open_day_has_no_statement AFTER INSERT ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_new_statement();
 CREATE TRIGGER ready_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();
 CREATE TRIGGER statement_is_kept BEFORE DELETE OR TRUNCATE ON core.statement FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.statement REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.statement is 'A closed business day. Closing fixes its entries. ready_at: when its files were rendered and measured.';
 comment on column core.statement.is_one_of_several is 'Whether several parties of the tenant had a ledger book when the day was closed. In Variant A, a download then names its distributor. Never changes, so that no address changes its meaning.';
 
@@ -904,8 +904,8 @@ create table core.statement_line (
   constraint statement_line_tenant_id_template_id_fkey FOREIGN KEY (tenant_id, template_id) REFERENCES core.template(tenant_id, template_id),
   constraint line_has_entries CHECK (((redemption_count + reversal_count) > 0))
 );
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.statement_line REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER statement_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.statement_line FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.statement_line REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.statement_line is 'The summary of a closed day, written after closing: one line per merchant, template and currency.';
 
 create table core.store (
@@ -939,8 +939,8 @@ create table core.store_line (
   constraint store_line_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id),
   constraint store_line_has_entries CHECK (((redemption_count + reversal_count) > 0))
 );
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.store_line REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE TRIGGER store_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.store_line FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.store_line REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 comment on table core.store_line is 'Sums of a closed day for reports, written with its summary: one line per merchant, store and currency.';
 comment on column core.store_line.store is 'As the till sent it; a reversal counts for the store of its redemption. Null: not sent.';
 
@@ -1040,9 +1040,12 @@ create table core.tenant (
   home smallint not null default core.read_cell(),
   fence integer,
   drained integer,
+  left_at timestamp with time zone,
+  cleared_at timestamp with time zone,
   constraint tenant_pkey PRIMARY KEY (tenant_id),
   constraint tenant_external_id_key UNIQUE (external_id),
   constraint amount_unit_is_known CHECK ((amount_unit = ANY (ARRAY['major'::text, 'minor'::text]))),
+  constraint cleared_tenant_has_left CHECK (((cleared_at IS NULL) OR (left_at IS NOT NULL))),
   constraint home_is_1_to_999 CHECK (((home >= 1) AND (home <= 999))),
   constraint only_a_sandbox_was_reset CHECK ((is_sandbox OR (feed_base = 0))) NOT VALID,
   constraint tenant_external_id_is_well_formed CHECK ((external_id ~ '^ten_[a-z0-9]{1,40}$'::text)),
@@ -1050,6 +1053,7 @@ create table core.tenant (
   constraint tenant_name_is_printable CHECK (core.is_printable(name)) NOT VALID,
   constraint variant_is_known CHECK ((variant = ANY (ARRAY['A'::text, 'B'::text])))
 );
+CREATE INDEX tenant_has_left ON core.tenant USING btree (tenant_id) WHERE (left_at IS NOT NULL);
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER sandbox_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.is_sandbox <> old.is_sandbox) OR (new.feed_base < old.feed_base))) EXECUTE FUNCTION core.keep_sandbox();
 CREATE TRIGGER tenant_id_is_of_its_first_home BEFORE INSERT ON core.tenant FOR EACH ROW EXECUTE FUNCTION core.refuse_foreign_id();
@@ -1063,6 +1067,8 @@ comment on column core.tenant.feed_base is 'Like core.sequencer.feed_base, for t
 comment on column core.tenant.home is 'The cell that serves this tenant. Another cell refuses its calls and does none of its work.';
 comment on column core.tenant.fence is 'The attempt to move the tenant to another cell that has closed it for now. Null: it is open.';
 comment on column core.tenant.drained is 'The attempt before whose fence every call has ended. The log carries this behind those calls, so a copy of the cell that has it is complete.';
+comment on column core.tenant.left_at is 'When it moved to another cell: what this database has of it is deleted a day later. Null: it lives here.';
+comment on column core.tenant.cleared_at is 'When the last of its rows here was deleted. Null: it lives here, or has rows left.';
 
 create table core.terminal (
   tenant_id integer not null,
@@ -1104,7 +1110,7 @@ create table core.voiding (
   constraint voiding_reason_is_printable CHECK (core.is_printable(reason)) NOT VALID
 );
 CREATE INDEX voiding_by_time ON core.voiding USING btree (voided_at);
-CREATE TRIGGER only_a_reset_deletes AFTER DELETE ON core.voiding REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
+CREATE TRIGGER tenant_may_lose_rows AFTER DELETE ON core.voiding REFERENCING OLD TABLE AS old_row FOR EACH STATEMENT EXECUTE FUNCTION core.check_deletion();
 CREATE CONSTRAINT TRIGGER voiding_agrees_with_its_coupon AFTER INSERT ON core.voiding DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_voiding();
 CREATE TRIGGER voiding_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.voiding FOR EACH STATEMENT EXECUTE FUNCTION core.keep_rows();
 comment on table core.voiding is 'Who voided a coupon, and why. Without a merchant: an administrator, or the recall of its batch.';

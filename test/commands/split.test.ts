@@ -148,9 +148,9 @@ t.test("Each half serves its own, and the moved tenant has all that it had", asy
   const insert = `insert into core.tenant (external_id, name, variant, amount_unit)
     values ('ten_new', 'new', 'A', 'major') returning tenant_id, home`;
   t.strictSame([...(await half.owner.rows(insert))], [{ tenant_id: 1_000_001, home: 2 }]);
-  for (const [{ owner }, tenants] of [
-    [sides.world, ["ten_a", "ten_a2"]],
-    [half, ["ten_b", "ten_new"]],
+  for (const [{ owner }, tenants, gone] of [
+    [sides.world, ["ten_a", "ten_a2"], ["ten_b"]],
+    [half, ["ten_b", "ten_new"], ["ten_a", "ten_a2"]],
   ] as const) {
     await sequenceEvents(owner);
     t.strictSame(await findBrokenInvariants(owner), []);
@@ -158,6 +158,12 @@ t.test("Each half serves its own, and the moved tenant has all that it had", asy
     t.strictSame(
       rows.map(({ tenant }) => tenant),
       tenants,
+    );
+    const left = await owner.rows("select external_id from core.tenant where left_at is not null order by 1");
+    t.strictSame(
+      left.map(({ external_id }) => external_id),
+      gone,
+      "what this half has of the others is to be cleared",
     );
   }
 });

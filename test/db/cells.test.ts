@@ -52,14 +52,14 @@ const of = (isThere: boolean) => Object.fromEntries(Object.keys(takes).map((name
 
 for (const [state, change, isHome] of [
   ["is on its way to another cell", "fence = 1", true],
-  ["lives in another cell", "home = 2", false],
+  ["lives in another cell", "home = 2, left_at = now()", false],
 ] as const)
   t.test(`A tenant that ${state}`, async (t) => {
     const { world, session } = filled;
     const { till } = world.a;
     t.strictSame(await takeWork(), of(true), "its work is due");
     await session.run(`update core.tenant set ${change} where external_id = 'ten_a'`);
-    t.teardown(() => session.run("update core.tenant set fence = null, home = 1"));
+    t.teardown(() => session.run("update core.tenant set fence = null, home = 1, left_at = null"));
 
     const before = await readState(world.owner, { withRequests: true });
     fits(t, await till.get("/v1/batches"), { status: 503, json: { code: "UNAVAILABLE" } });
@@ -74,6 +74,14 @@ for (const [state, change, isHome] of [
     const rows = async (query: string) => (await world.owner.rows(query)).length;
     t.equal(await rows("select from gate.find_credential('ak_a')"), isHome ? 1 : 0, "its access key");
     t.equal(await rows("select where gate.has_tenant(1)"), isHome ? 1 : 0);
+    await session.run("select set_config('coupon.session', encode(sha256('another cookie'), 'hex'), false)");
+    t.equal((await session.rows("select from portal.find_credential()")).length, isHome ? 1 : 0, "its portal");
+    t.equal(await rows("select where (console.read_session(sha256('another cookie'))).name = 'ten_a'"), isHome ? 1 : 0);
+    if (!isHome) {
+      const link = "select rules.format_id('lnk', link_id) from core.portal_link limit 1";
+      t.equal(await rows(`select where console.open_portal(sha256('new'), (${link})) is null`), 1, "its link");
+    }
+    await session.run("begin; select console.end_session(sha256('another cookie')); rollback");
     t.equal(await rows("select from report.tenant where tenant = 'ten_a'"), isHome ? 1 : 0);
     t.equal(await rows("select from report.tenant where tenant = 'ten_b'"), 1);
     const found = await world.admin.rows(
@@ -113,6 +121,49 @@ t.test("An attempt moves all of its tenants or none", async (t) => {
   await session.run("update core.tenant set home = 2 where external_id not in ('ten_a', 'ten_b')");
   await session.run("set local coupon.cell = '3'");
   await t.rejects(session.rows("select admin.take_tenants($1, array['ten_b'])", [attempt]), only);
+});
+
+// Other work that is due, of whichever tenant, and the alerts that it raises while nobody does it.
+const metrics =
+  `delivery_waiting delivery_lag webhook_disabled mint_batches mint_lag recall_batches recall_lag day_overdue
+  day_lag statement_waiting statement_lag lock_lag`.split(/\s+/);
+const overdue = `
+  ${prepare};
+  insert into core.webhook (tenant_id, party_id, url, sealed_secret, secret_hash, disabled_at)
+  select tenant_id, party_id + 999, url, sealed_secret, secret_hash, now() from core.webhook;
+  update core.delivery set parked_at = null, next_attempt_at = now() - interval '1 hour';
+  update core.ledger_book set open_on = open_on - 9;
+  update core.redemption set lock_expires_at = now() - interval '1 hour' where status = 'LOCKED';
+  update core.batch
+  set valid_from = '2020-01-01', valid_to = '2020-01-02', expired_through = 0, created_at = '2020-01-01',
+      recall_finished_at = null, recalled_through = 0, recall_voided_count = 0;
+  update core.coupon set valid_from = '2020-01-01', valid_to = '2020-01-02';
+  update core.coupon_extension set valid_to = '2020-01-02';
+  update core.stuck_work set tried_at = now() - interval '1 minute';
+  set local session_replication_role = origin`;
+
+t.test("Work of a tenant that has left for another cell rests, and raises no alert", async (t) => {
+  const { session, world } = filled;
+  const steps = ["expire_coupons", "lapse_locks", "try_stuck_work", "close_days"];
+  const readOverdue = async (change: string) => {
+    await session.run(`begin; ${overdue}; ${change}`);
+    const [row] = await session.rows<Record<string, number>>("select * from jobs.read_metrics()");
+    const found: Record<string, boolean> = Object.fromEntries(metrics.map((name) => [name, row![name]! > 0]));
+    found["stuck"] = (await session.rows("select from jobs.list_stuck_work()")).length > 0;
+    for (const step of steps) {
+      const [{ done }] = (await session.rows(`select jobs.${step}(99) as done`)) as [{ done: number }];
+      found[step] = done > 0;
+    }
+    await session.run("rollback");
+    return found;
+  };
+  const names = [...metrics, "stuck", ...steps];
+  const all = (isThere: boolean) => Object.fromEntries(names.map((name) => [name, isThere]));
+  const before = await readState(world.owner);
+  t.strictSame(await readOverdue("select"), all(true));
+  t.strictSame(await readOverdue("update core.tenant set fence = 1"), all(true), "while it moves, all counts as ours");
+  t.strictSame(await readOverdue("update core.tenant set home = 2, left_at = now()"), all(false));
+  t.strictSame(await readState(world.owner), before);
 });
 
 t.test("A database joins the cell that its server says, and numbers its tenants from there", async (t) => {

@@ -394,6 +394,31 @@ t.test(
   },
 );
 
+t.test("A step of clearing reads no more than it deletes needs, whatever the planner knows", async (t) => {
+  const world = await scenario(t, { mayBreakInvariants: true });
+  const dba = openAs(t, world);
+  await stopAutovacuum(dba);
+  await moveToNoon(world, "pty_a");
+  for (const { maker, template } of [world.a, world.b]) {
+    const { id } = await world.makeBatch(maker, template, 1_000);
+    await fillRedemptions(world, [id], { reversed: 10 });
+  }
+  await world.steps.sequence();
+  await moveToNoon(world, "pty_a", 1);
+  await world.steps.close();
+  await dba.run("update core.tenant set home = 2, left_at = now() where external_id = 'ten_a'");
+  let steps = 0;
+  for (let done = 1; done > 0; steps += 1) {
+    if (steps === 50) await dba.run("vacuum analyze");
+    const before = await readCounts(dba);
+    [{ done }] = (await dba.rows("select jobs.clear_departed('0', 10) as done")) as [{ done: number }];
+    const { tables, rows } = await readCounts(dba);
+    // Of each coupon: itself, its redemption, reversal and entries, each found and then deleted.
+    if (tables > before.tables || rows - before.rows > 150) t.fail(`step ${steps}: ${rows - before.rows} rows`);
+  }
+  t.ok(steps > 100, `${steps} steps`);
+});
+
 // The planner knows the table, and prefers to sort: the pages of four feeds take turns.
 t.test("A page of a feed reads no more than the events of the page need", async (t) => {
   const session = await openScratchDatabase(t);

@@ -84,11 +84,11 @@ export const calls: Call[] = [
 
 /**
  * Those that act for all owners at once, or whose tests are in days.test.ts, at the end of functions.test.ts, in
- * test/db/api/sandbox.test.ts, test/db/cells.test.ts, or in test/commands/sandbox.test.ts.
+ * test/db/api/sandbox.test.ts, test/db/cells.test.ts, test/db/clearing.test.ts, or in test/commands/sandbox.test.ts.
  */
 export const testedElsewhere = `admin.apply admin.find_local admin.list_statements admin.list_webhooks jobs.close_days
-  jobs.expire_coupons jobs.finish_statement jobs.lapse_locks jobs.list_due_batches jobs.list_due_recalls
-  jobs.list_due_statements
+  jobs.clear_departed jobs.expire_coupons jobs.finish_statement jobs.lapse_locks jobs.list_due_batches
+  jobs.list_due_recalls jobs.list_due_statements
   jobs.list_due_webhooks jobs.list_stuck_work jobs.prune_attempts jobs.prune_cancellations jobs.prune_feed
   jobs.prune_requests jobs.read_metrics jobs.sequence_events jobs.summarize_statement
   jobs.try_stuck_work admin.reset_sandbox admin.perform_in_sandbox`;

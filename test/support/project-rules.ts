@@ -31,7 +31,7 @@ const floors = [
 
 /** The first words of function names. is_, has_ and may_ begin the name of a predicate. Add a verb when you need it. */
 const verbs = new Set(
-  `add allocate analyze append apply build cancel check claim close compute confirm count create decide delete
+  `add allocate analyze append apply build cancel check claim clear close compute confirm count create decide delete
     derive describe destroy disable enable end expire export extend find finish forget format free get hand has hold
     identify insert is join keep lapse lease list lock make mark may measure mint move note open parse perform post
     prune pull query read recall record redeem refuse register release remove render replay require reset restore

@@ -23,8 +23,9 @@ begin
     perform setval('core.tenant_tenant_id_seq', (v_cell - 1) * 1000000 + 1, false);
   end if;
   update core.tenant t
-  set home = v_cell
+  set home = v_cell, left_at = null
   where t.external_id = any (p_tenants) and t.home <> v_cell;
+  update core.tenant t set left_at = now() where t.home <> v_cell and t.left_at is null;
 end
 $$;
 comment on function admin.take_tenants(int, text[]) is

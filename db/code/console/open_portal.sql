@@ -1,5 +1,5 @@
 -- Signs a company in for an hour with an unused link, and returns its name; null if the link is
--- spent, has expired, or belongs to a revoked access key.
+-- spent, has expired, or belongs to a revoked access key or to a tenant of another cell.
 create or replace function console.open_portal(p_token_hash bytea, p_link text) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -12,7 +12,7 @@ begin
   returning l.* into v_link;
   select coalesce(p.external_id, t.external_id) as name, c.access_key into v_owner
   from core.credential c
-  join core.tenant t on t.tenant_id = c.tenant_id
+  join core.tenant t on t.tenant_id = c.tenant_id and t.home = core.read_cell()
   left join core.party p on p.tenant_id = c.tenant_id and p.party_id = c.party_id
   where c.tenant_id = v_link.tenant_id
     and c.credential_id = v_link.credential_id

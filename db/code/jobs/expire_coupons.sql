@@ -12,15 +12,17 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_material = off as $$
 declare
-  v_due      timestamptz := clock_timestamp();
-  v_batch    core.batch;
-  v_reached  int;
-  v_reason   text;
+  v_due       timestamptz := clock_timestamp();
+  v_departed  int[] := rules.find_departed();
+  v_batch     core.batch;
+  v_reached   int;
+  v_reason    text;
 begin
   for v_batch in
     select b.*
     from core.batch b
     where b.status = 'ALLOCATED' and b.expired_through < b.total_count and b.valid_to <= v_due
+      and b.tenant_id <> all (v_departed)
       and not rules.is_resting('expiry', b.tenant_id, b.distributor_id, b.external_id)
     order by b.valid_to
     for no key update skip locked

@@ -1,6 +1,7 @@
 -- Deletes rows of core.request older than p_days from the blocks p_from to p_to - 1 of the table,
 -- at most p_limit. Returns how many, or null if the table ends before p_from. Keeps retries of a
--- batch create whose request_id is not in core.batch: nothing else prevents a second mint.
+-- batch create whose request_id is not in core.batch: nothing else prevents a second mint. Those of
+-- a tenant that has left for another cell go too.
 -- jobs.prune_attempts explains the blocks and now().
 create or replace function jobs.prune_requests(p_days int, p_limit int, p_from bigint, p_to bigint)
 returns int
@@ -20,7 +21,8 @@ begin atomic
           select from core.batch b
           where b.tenant_id = o.tenant_id
             and b.caller_id = o.caller_id
-            and b.request_id = o.request_id))
+            and b.request_id = o.request_id)
+          or core.is_departed(o.tenant_id))
       limit p_limit
       for update skip locked))
     returning 1)

@@ -20,6 +20,7 @@ begin
   select s.* into v_stuck
   from core.stuck_work s
   where s.work = 'events' and s.tried_at <= v_now - interval '5 seconds'
+    and not core.is_departed(s.tenant_id)
   order by s.tried_at
   limit 1;
   if not found then

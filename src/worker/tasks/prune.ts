@@ -1,5 +1,5 @@
 // Deletes old rows in steps: each minute the nonces that can no longer be replayed, each day the rows that are older
-// than their retention.
+// than their retention, and those of tenants that moved to another cell more than a day ago.
 import type { Config } from "../../config/config.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { repeatThrottled } from "../throttle.ts";
@@ -7,6 +7,8 @@ import { repeatThrottled } from "../throttle.ts";
 const stepSize = 5_000;
 // 512 blocks are 4 MB, so a step is short on any disk.
 const blocksPerStep = 512;
+// Each coupon goes with its redemptions, ledger entries and events.
+const couponsPerStep = 1_000;
 
 export type Retention = Pick<Config, "requestRetentionDays" | "deliveryLogRetentionDays" | "feedRetentionDays">;
 type Parts = { database: ReconnectingDatabase; stopping: AbortSignal };
@@ -38,11 +40,13 @@ export function createOldRowPruner({ database, stopping, retention }: Parts & { 
 
   const { requestRetentionDays, deliveryLogRetentionDays, feedRetentionDays } = retention;
   const feeds = () => count(database, "select jobs.prune_feed($1, $2) as removed", [feedRetentionDays, stepSize]);
+  const departed = () => count(database, "select jobs.clear_departed('1 day', $1) as removed", [couponsPerStep]);
   const tasks = [
     () => pruneTable("request", "jobs.prune_requests", requestRetentionDays),
     () => pruneTable("lock_cancellation", "jobs.prune_cancellations", requestRetentionDays),
     () => pruneTable("delivery_attempt", "jobs.prune_attempts", deliveryLogRetentionDays),
     () => repeatThrottled(feeds, stopping),
+    () => repeatThrottled(departed, stopping),
   ];
   let isRunning = false;
   return async function pruneOldRows(): Promise<void> {

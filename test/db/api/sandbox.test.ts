@@ -11,6 +11,7 @@ import {
   openBooks,
 } from "../../support/business-days.ts";
 import { fits } from "../../support/fits.ts";
+import { fillTenants, kept, listTables, readTenants, tenantsWithWebhooks } from "../../support/full-tenants.ts";
 import { untilBlocked } from "../../support/race.ts";
 import { newRequestId } from "../../support/request-id.ts";
 import { scenario, type Scenario } from "../../support/scenario.ts";
@@ -18,7 +19,6 @@ import { beginRequest } from "../../support/sessions.ts";
 import { readState } from "../../support/state.ts";
 import { tenants } from "../../support/tenants.ts";
 import { waitUntil } from "../../support/wait-until.ts";
-import { states, type State } from "./states.ts";
 
 const asSandboxes = (given: readonly object[]) => ({ tenants: given.map((one) => ({ ...one, sandbox: true })) });
 const file = asSandboxes(tenants);
@@ -182,72 +182,15 @@ t.test("in Variant B, close_day is for the calling distributor", async (t) => {
   t.strictSame(await readState(world.owner), before);
 });
 
-async function listTables({ owner }: Pick<Scenario, "owner">): Promise<string[]> {
-  const tables = await owner.rows<{ name: string }>(
-    `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
-     where c.relnamespace = 'core'::regnamespace and c.relkind = 'r' and c.relname <> 'nonce' order by 1`,
-  );
-  return tables.map(({ name }) => name);
-}
-
-// The rows of each tenant in each table, without nonces: how many, and the latest transaction among them.
-async function readTenants({ owner }: Scenario): Promise<Record<string, Record<string, string>>> {
-  const parts = (await listTables({ owner })).map(
-    (name) => `select tenant_id, '${name}' as name, concat(count(*), ' ', max(xmin::text::bigint)) as state
-                   from core."${name}" group by tenant_id`,
-  );
-  const rows = await owner.rows<{ tenant: string; name: string; state: string }>(
-    `select t.external_id as tenant, r.name, r.state
-     from (${parts.join(" union all ")}) r join core.tenant t using (tenant_id)`,
-  );
-  const tenantOf = Map.groupBy(rows, (row) => row.tenant);
-  return Object.fromEntries(
-    [...tenantOf].map(([tenant, own]) => [tenant, Object.fromEntries(own.map((row) => [row.name, row.state]))]),
-  );
-}
-
-/** Something in every table that a sandbox can have rows in. */
-async function fillSandbox(world: Scenario, side: Side): Promise<void> {
-  const { steps } = world;
-  for (const state of Object.keys(states) as State[]) await side.makeCoupons(2, state);
-  await side.maker.ok.createBatch(side.template, 3);
-  const [coupon] = (await side.makeCoupons(1)) as [Coupon];
-  await steps.recall();
-  await steps.close();
-  await closeDay(side);
-  await steps.close();
-  await redeem(side, coupon);
-  await side.till.cancel((await side.makeCoupons(1))[0]!, { lock_request_id: "to come" });
-  await steps.sequence();
-  await steps.deliverDue();
-  await world.owner.rows(
-    `insert into core.stuck_work
-     select tenant_id, party_id, 'mint', 'x', 'x', now(), now() from core.party where external_id = $1`,
-    [side.distributorParty],
-  );
-}
-
 const reset = ({ admin }: Scenario, tenant: string) =>
   admin.rows<{ batches: number; coupons: string }>("select batches, coupons from admin.reset_sandbox($1, 'again')", [
     tenant,
   ]);
 
-const stays = ["audit", "credential", "merchant", "merchant_delegate", "party", "store", "template"];
-stays.push("console_session", "portal_link", "template_merchant", "tenant", "terminal", "webhook");
-
 t.test("a reset empties its sandbox, touches no other tenant, and the sandbox works as before", async (t) => {
-  const receiver = { url: "http://127.0.0.1:9/" };
-  const withWebhooks = structuredClone(tenants) as any[];
-  for (const { parties } of withWebhooks) for (const one of parties) one.webhook = receiver;
-  const world = await scenario(t, { file: asSandboxes(withWebhooks) });
+  const world = await scenario(t, { file: asSandboxes(tenantsWithWebhooks()) });
   const { steps } = world;
-  for (const side of [world.a, world.b]) await fillSandbox(world, side);
-  for (const side of [world.a, world.b])
-    await side.distributor.post("/v1/webhook/test", {
-      request_id: newRequestId(),
-      event_type: "coupon.voided",
-      ...(side.variant === "A" && { party: side.distributorParty }),
-    });
+  await fillTenants(world, closeDay);
   for (const [side, other] of [
     [world.a, world.b],
     [world.b, world.a],
@@ -255,9 +198,7 @@ t.test("a reset empties its sandbox, touches no other tenant, and the sandbox wo
     const feed = await side.distributor.get("/v1/events?limit=1000");
     const list = await side.till.get(`/v1/redemptions?merchant=${side.merchant}&limit=1000`);
     const before = await readTenants(world);
-    const missing = (await listTables(world)).filter(
-      (name) => !(name in before[side.tenant]!) && !stays.includes(name),
-    );
+    const missing = (await listTables(world)).filter((name) => !(name in before[side.tenant]!) && !kept.includes(name));
     t.strictSame(missing, ["event_gap", "replaced_secret"], "nearly every table has rows of it");
     const [answer] = await reset(world, side.tenant);
     const after = await readTenants(world);
@@ -266,7 +207,7 @@ t.test("a reset empties its sandbox, touches no other tenant, and the sandbox wo
       `${answer!.batches} batches, ${answer!.coupons} coupons`,
     );
     t.strictSame(
-      Object.keys(after[side.tenant]!).filter((name) => !stays.includes(name)),
+      Object.keys(after[side.tenant]!).filter((name) => !kept.includes(name)),
       [],
       "it is empty",
     );
@@ -304,7 +245,7 @@ t.test("only a sandbox can be reset, and a reset opens no row of another tenant"
   await t.rejects(reset(world, "ten_none"), /no tenant ten_none/);
   t.strictSame(await readState(world.owner), before);
   const opened = await world.owner.rows<{ name: string }>(
-    "select tgrelid::regclass::text as name from pg_trigger where tgname = 'only_a_reset_deletes' order by 1",
+    "select tgrelid::regclass::text as name from pg_trigger where tgname = 'tenant_may_lose_rows' order by 1",
   );
   t.equal(opened.length, 15);
   const psql = await world.openPsql();
@@ -386,7 +327,7 @@ t.test("work on what a reset has deleted ends without an error", async (t) => {
   const finish = "select jobs.finish_statement($1, $2, $3::text::date, 1, 1, 'x', 1, 1, 'x') as is_ready";
   t.strictSame({ ...(await worker.rows(finish, of))[0] }, { is_ready: false });
   t.strictSame(
-    Object.keys((await readTenants(world))[side.tenant]!).filter((name) => !stays.includes(name)),
+    Object.keys((await readTenants(world))[side.tenant]!).filter((name) => !kept.includes(name)),
     [],
   );
 });

@@ -57,6 +57,7 @@ const identityAttempts: Attempts = {
     update("tenant", "is_sandbox = not is_sandbox", "feed_base = 0"),
     update("tenant", "feed_base = -1"),
   ],
+  cleared_tenant_has_left: [update("tenant", "cleared_at = now()")],
   only_a_sandbox_was_reset: [update("tenant", "feed_base = 1", "not is_sandbox")],
   public_key_is_an_age_recipient: [
     update("party", "public_key = ''"),

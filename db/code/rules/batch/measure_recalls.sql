@@ -8,5 +8,6 @@ begin atomic
          coalesce(extract(epoch from p_now - min(b.recalled_at) filter (
            where b.recalled_through < b.minted_count)), 0)
   from core.batch b
-  where b.recalled_at is not null and b.recall_finished_at is null;
+  where b.recalled_at is not null and b.recall_finished_at is null
+    and not core.is_departed(b.tenant_id);
 end;

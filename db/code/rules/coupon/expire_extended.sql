@@ -6,10 +6,11 @@
 create or replace function rules.expire_extended(p_limit int) returns int
 language plpgsql volatile as $$
 declare
-  v_due     timestamptz := clock_timestamp();  -- constant, so that it bounds the index scan
-  v_row     record;
-  v_reason  text;
-  v_done    int := 0;
+  v_due       timestamptz := clock_timestamp();  -- constant, so that it bounds the index scan
+  v_departed  int[] := rules.find_departed();
+  v_row       record;
+  v_reason    text;
+  v_done      int := 0;
 begin
   for v_row in
     select c.tenant_id, c.coupon_id, c.status, b.distributor_id,
@@ -17,7 +18,7 @@ begin
     from core.coupon_extension x
     join core.coupon c on c.tenant_id = x.tenant_id and c.coupon_id = x.coupon_id
     join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
-    where x.valid_to <= v_due
+    where x.valid_to <= v_due and x.tenant_id <> all (v_departed)
       and c.valid_to <= v_due  -- checked again once locked: it may have been extended
       and (c.status = 'ISSUED' or c.status <> 'LOCKED' and b.valid_to <= v_due)
       and b.status = 'ALLOCATED'

@@ -6,7 +6,8 @@ create or replace function rules.list_due_days(
 returns setof record
 language plpgsql stable as $$
 declare
-  v_unknown  text[] := rules.find_unknown_zones(array(
+  v_departed  int[] := rules.find_departed();
+  v_unknown   text[] := rules.find_unknown_zones(array(
     select distinct p.time_zone from core.party p));
 begin
   return query
@@ -19,7 +20,8 @@ begin
            end as due_on,
            case when p.time_zone <> all (v_unknown) then p.time_zone end as time_zone
     from core.ledger_book b
-    join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id) d
+    join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id
+    where b.tenant_id <> all (v_departed)) d
   where d.due_on is not null;
 end
 $$;

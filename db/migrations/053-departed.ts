@@ -1,0 +1,3 @@
+import { sqlMigration } from "../../src/migration/sql-migration.ts";
+
+export const { up, down } = sqlMigration(import.meta.url);
