@@ -10,7 +10,7 @@ export type Reads = { tables: number; rows: number };
  */
 export async function readCounts(session: Session, of: string[] | null = null): Promise<Reads> {
   const [reads] = await session.rows<Reads>(
-    `select (sum(s.seq_scan) filter (where s.relname <> 'sequencer'))::int as tables,
+    `select (sum(s.seq_scan) filter (where s.relname not in ('sequencer', 'cell')))::int as tables,
              sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows
      from pg_stat_xact_user_tables s where s.schemaname = 'core' and ($1::text[] is null or s.relname = any ($1))`,
     [of],
