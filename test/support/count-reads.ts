@@ -6,7 +6,7 @@ export type Reads = { tables: number; rows: number };
 
 /**
  * What the session has read since it last sent its statistics. It never sends them inside a transaction. `of`: from
- * these tables only. A scan of core.sequencer, which has one row, is no scan of a table.
+ * these tables only. A scan of core.sequencer or core.cell, which have one row, is no scan of a table.
  */
 export async function readCounts(session: Session, of: string[] | null = null): Promise<Reads> {
   const [reads] = await session.rows<Reads>(
