@@ -17,8 +17,11 @@ import { createGroups } from "./groups.ts";
 import { createHomeFinder } from "./home-finder.ts";
 import type { LaneLoad } from "./lane.ts";
 
-/** For metrics. isDiskFull: a call has failed because of that, and no later one has shown that there is space. */
-export type CellLoad = { waiting: number; lanes: Record<string, LaneLoad>; isDiskFull: boolean };
+/**
+ * For metrics. cell: null for the one database, or the router itself. isDiskFull: a call has failed because of that,
+ * and no later one has shown that there is space.
+ */
+export type CellLoad = { cell: number | null; waiting: number; lanes: Record<string, LaneLoad>; isDiskFull: boolean };
 export type Cell = {
   /** hasOwnTransaction: the call shares no transaction with others, so it joins no group and uses the long lane. */
   perform(tenantId: number, call: Call, deadline: number, hasOwnTransaction: boolean): Promise<Outcome>;
@@ -103,6 +106,6 @@ export function openCell({ cell, connect, log, hungAfterMs, onGroup, onHome }: C
     isDiskFull: disk.isFull,
     reconnect: connections.reconnect,
     end: connections.end,
-    load: () => ({ waiting: groups.waiting(), lanes: connections.load(), isDiskFull: disk.mode() === "full" }),
+    load: () => ({ cell, waiting: groups.waiting(), lanes: connections.load(), isDiskFull: disk.mode() === "full" }),
   };
 }

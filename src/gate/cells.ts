@@ -14,7 +14,7 @@ export type Cells = {
   numberOf(tenantId: number): number;
   /** Notes where a credential was found. */
   note(accessKey: string, tenantId: number, cell: number): void;
-  load(): CellLoad;
+  load(): CellLoad[];
   reconnect(): void;
   end(): Promise<void>;
 };
@@ -52,24 +52,8 @@ export function openCells(gate: Omit<CellParts, "cell" | "onHome">): Cells {
       if (ofKeys.size >= mostKeys) ofKeys.delete(ofKeys.keys().next().value!);
       ofKeys.set(accessKey, number);
     },
-    load: () =>
-      all()
-        .map((cell) => cell.load())
-        .reduce(addLoads),
+    load: () => all().map((cell) => cell.load()),
     reconnect: () => all().forEach((cell) => cell.reconnect()),
     end: async () => void (await Promise.all(all().map((cell) => cell.end()))),
-  };
-}
-
-function addLoads(sum: CellLoad, load: CellLoad): CellLoad {
-  const lanes = Object.entries(sum.lanes).map(([name, one]) => {
-    const other = load.lanes[name]!;
-    const added = { busy: one.busy + other.busy, waiting: one.waiting + other.waiting, width: one.width + other.width };
-    return [name, added];
-  });
-  return {
-    waiting: sum.waiting + load.waiting,
-    lanes: Object.fromEntries(lanes),
-    isDiskFull: sum.isDiskFull || load.isDiskFull,
   };
 }

@@ -80,7 +80,8 @@ export type Gate = {
 };
 
 export type Upkeep = {
-  load(): CellLoad;
+  /** Of each cell that was called, and of the router. */
+  load(): CellLoad[];
   /** Gives up all connections, because they are dead. Calls that use them are rejected at once. */
   reconnect(): void;
 };

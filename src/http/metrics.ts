@@ -14,7 +14,7 @@ export type Observer = {
   refused(limit: LimitName | "connections" | "open_requests" | "exports"): void;
 };
 // Read at each scrape.
-export type Load = { openRequests: () => number; connections: () => number; gate: () => CellLoad };
+export type Load = { openRequests: () => number; connections: () => number; gate: () => CellLoad[] };
 type Parts = Pick<Metrics, "registry" | "kinds">;
 
 /** Credentials with a label of their own; further ones share "other". */
@@ -104,17 +104,21 @@ function showLoad({ registry, kinds: { Gauge } }: Parts, { openRequests, connect
     new Gauge({
       name,
       help,
-      labelNames: ["lane"],
+      labelNames: ["lane", "cell"],
       registers,
       collect() {
-        for (const [lane, load] of Object.entries(gate().lanes)) this.set({ lane }, read(load));
+        for (const { cell, lanes } of gate())
+          for (const [lane, load] of Object.entries(lanes))
+            this.set(cell === null ? { lane } : { lane, cell }, read(load));
       },
     });
   show("coupon_http_connections", "Open connections.", connections);
   show("coupon_http_open_requests", "Requests in progress.", openRequests);
-  show("coupon_calls_waiting", "Calls that wait for their group to start.", () => gate().waiting);
+  show("coupon_calls_waiting", "Calls that wait for their group to start.", () =>
+    gate().reduce((sum, { waiting }) => sum + waiting, 0),
+  );
   show("coupon_database_disk_full", "1 while calls fail because the database's disk is full, else 0.", () =>
-    gate().isDiskFull ? 1 : 0,
+    gate().some(({ isDiskFull }) => isDiskFull) ? 1 : 0,
   );
   showByLane("coupon_lane_busy_connections", "Database connections in use, by lane.", ({ busy }) => busy);
   showByLane("coupon_lane_connections", "Database connections of each lane.", ({ width }) => width);

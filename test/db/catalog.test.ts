@@ -271,6 +271,20 @@ t.test("A role may execute the functions of its schemas, those it shares, and th
   }
 });
 
+// PL/Proxy reads the answers of a cell as text. With another type, calls would fail after the cell has committed.
+t.test("A router has the type of answers that its cells have", async (t) => {
+  const columns = await login.rows<{ text: string }>(
+    `select attname || ' ' || format_type(atttypid, atttypmod) as text
+     from pg_attribute where attrelid = 'core.answer'::regclass order by attnum`,
+  );
+  const [, ofRouter = ""] = /create type core\.answer as \(([^)]*)\)/.exec(read("db/router/schema.sql"))!;
+  const names: Record<string, string> = { int: "integer", timestamptz: "timestamp with time zone" };
+  t.strictSame(
+    ofRouter.split(",").map((one) => one.trim().replace(/\w+$/, (type) => names[type] ?? type)),
+    columns.map(({ text }) => text),
+  );
+});
+
 t.test("The console reads no secret, salt or hash", async (t) => {
   const readable = await names(
     `select format('%s.%s', a.attrelid::regclass, a.attname) as name

@@ -72,7 +72,7 @@ t.test("Access keys that nobody has seen queue apart, and only 250 of them wait"
   const lookups = Array.from({ length: 253 }, () => find(false));
   t.equal(await lookups.at(-1), "too many requests wait");
   for (let number = 0; number < 3; number += 1) void find(true);
-  const { quick, lookup } = gate.load().lanes;
+  const { quick, lookup } = gate.load()[0]!.lanes;
   t.strictSame(
     [quick, lookup],
     [
@@ -96,7 +96,7 @@ t.test("A page of a download uses its tenant's share of the bulk lane, and no co
     sha256: "",
   };
   for (let number = 0; number < 3; number += 1) gate.statementPage(file, 0, 1, soon()).catch(() => {});
-  const { quick, long, patient, bulk } = gate.load().lanes;
+  const { quick, long, patient, bulk } = gate.load()[0]!.lanes;
   t.strictSame([quick!.busy, long!.busy, patient!.busy], [0, 0, 0]);
   t.strictSame(bulk, { busy: 2, waiting: 1, width: 3 });
   gate.reconnect();

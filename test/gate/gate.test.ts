@@ -125,7 +125,7 @@ t.test("A second group is sent on the connection of the first; if it is lost, th
     asked.map(({ pipe }) => pipe === asked[0]!.pipe),
     [true, true, false],
   );
-  fits(t, gate.load().lanes["quick"], { busy: 2 });
+  fits(t, gate.load()[0]!.lanes["quick"], { busy: 2 });
   lost.reject(Object.assign(new Error("lost"), { code: "CONNECTION_CLOSED" }));
   await Promise.all(calls.map((one) => isUnavailable(t, one)));
   t.equal(asked.length, 3, "no call is sent again");
@@ -163,7 +163,7 @@ t.test("Calls beyond the limit of waiting calls are refused at once", async (t) 
   );
   await new Promise(setImmediate);
   t.strictSame([served, refused], [0, 68], "32 run and 1,000 wait");
-  t.equal(gate.load().waiting, 1_000, "for metrics");
+  t.equal(gate.load()[0]!.waiting, 1_000, "for metrics");
   free.resolve(done);
   await Promise.all(all);
   t.strictSame([served, refused], [1_032, 68]);

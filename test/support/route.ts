@@ -30,9 +30,6 @@ export async function routeTo(t: Teardown, cell: Address): Promise<Address> {
 
 let count = 0;
 
-/** How many sets of lanes such a gate has: behind a router, one for the router itself and one for each cell. */
-export const laneSets = (): number => (readRun().router === undefined ? 1 : 3);
-
 /** The number of the first tenant of a scenario: behind a router, it lives in the second cell. */
 export const firstTenant = (): number => (readRun().router === undefined ? 1 : 1_000_001);
 
