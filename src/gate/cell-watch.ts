@@ -43,16 +43,21 @@ export function createCellWatch({ cell, log, uptime = () => performance.now() }:
         noteSuccess();
         return result;
       } catch (error) {
-        if (error instanceof Unavailable && isOfCell(error)) noteFailure(error);
+        if (error instanceof Unavailable) {
+          if (isAnswer(error)) noteSuccess();
+          else if (isOfCell(error)) noteFailure(error);
+        }
         throw error;
       }
     },
   };
 }
 
-// No answer, no connection, a shutdown, or a standby. With any other code, the cell has answered: with 57P03, that it
-// does not serve the tenant.
+// The cell says that it does not serve the tenant.
+const isAnswer = ({ cause }: Unavailable): boolean => sqlState(cause) === "57P03";
+
+// No answer, no connection, a shutdown, or a standby. Other codes may be the router's.
 function isOfCell({ cause }: Unavailable): boolean {
   const state = sqlState(cause);
-  return state === null || isUnreachableCell(cause) || (/^(08|57P|25006)/.test(state) && state !== "57P03");
+  return state === null || isUnreachableCell(cause) || /^(08|57P|25006)/.test(state);
 }
