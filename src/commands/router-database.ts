@@ -69,16 +69,16 @@ export async function listCells(database: Database): Promise<CellState[]> {
 
 type Found = FoundVersion & { is_read_only: boolean };
 /** tenants: the numbers of those that live there. */
-type CellAnswer = Omit<CellState, "cell" | "address"> & { tenants: number[]; isReadOnly: boolean };
+type CellAnswer = Omit<CellState, "cell" | "address"> & { tenants: number[] };
 
 async function readCell(database: Database, cell: number): Promise<CellAnswer> {
   try {
     const [found] = await database.rows<Found>("select * from gate.read_cell_version($1)", [cell]);
-    const { migration, code, is_read_only: isReadOnly } = found!;
+    const { migration, code } = found!;
     const problem = describeProblem(cell, found!);
-    return { migration, code, problem, isReadOnly, tenants: problem === null ? await listTenants(database, cell) : [] };
+    return { migration, code, problem, tenants: problem === null ? await listTenants(database, cell) : [] };
   } catch (error) {
-    return { migration: null, code: null, problem: (error as Error).message, isReadOnly: false, tenants: [] };
+    return { migration: null, code: null, problem: (error as Error).message, tenants: [] };
   }
 }
 

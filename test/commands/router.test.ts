@@ -92,6 +92,7 @@ t.test("A cell is added if it is that cell, and removed if it has no tenant", { 
   const ask = <T>(text: string) => withRouter(router, (database) => database.rows<T>(text));
   const list = async () => (await run("src/coupon.ts", "cells", "list", "--json")).stdout;
   const before = await list();
+  t.strictSame(Object.keys(JSON.parse(before)[0]), ["cell", "address", "migration", "problem"]);
   const add = (number: number, address: Address) => addCell(router, number, { user: "postgres", ...address });
   const closed = { host: "127.0.0.1", port: await findFreePort() };
   await t.rejects(add(2, one), { code: "CP409", message: /^cell 2 is not added: its database is cell 1/ });
