@@ -1067,7 +1067,7 @@ comment on column core.tenant.feed_base is 'Like core.sequencer.feed_base, for t
 comment on column core.tenant.home is 'The cell that serves this tenant. Another cell refuses its calls and does none of its work.';
 comment on column core.tenant.fence is 'The attempt to move the tenant to another cell that has closed it for now. Null: it is open.';
 comment on column core.tenant.drained is 'The attempt before whose fence every call has ended. The log carries this behind those calls, so a copy of the cell that has it is complete.';
-comment on column core.tenant.left_at is 'When it moved to another cell: what this database has of it is deleted a day later. Null: it lives here.';
+comment on column core.tenant.left_at is 'When it moved to another cell: what this database has of it is deleted a day later. Infinity: its split has not ended. Null: it lives here.';
 comment on column core.tenant.cleared_at is 'When the last of its rows here was deleted. Null: it lives here, or has rows left.';
 
 create table core.terminal (

@@ -5,12 +5,12 @@ alter table core.tenant
   add column cleared_at timestamptz,
   add constraint cleared_tenant_has_left check (cleared_at is null or left_at is not null);
 comment on column core.tenant.left_at is
-  'When it moved to another cell: what this database has of it is deleted a day later. Null: it '
-  'lives here.';
+  'When it moved to another cell: what this database has of it is deleted a day later. Infinity: '
+  'its split has not ended. Null: it lives here.';
 comment on column core.tenant.cleared_at is
   'When the last of its rows here was deleted. Null: it lives here, or has rows left.';
 create index tenant_has_left on core.tenant (tenant_id) where left_at is not null;
-update core.tenant set left_at = now() where home <> (select c.number from core.cell c);
+update core.tenant set left_at = 'infinity' where home <> (select c.number from core.cell c);
 
 create function core.is_departed(p_tenant_id int) returns boolean
 language sql stable

@@ -2,6 +2,7 @@
 // and reads from the two databases what was done before, so a split that was interrupted is run again. The order of the
 // steps was checked by a model: test/tools/model/split.
 import { setTimeout as sleep } from "node:timers/promises";
+import { beforeDeadline } from "../common/deadline.ts";
 import { ConfigError } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
 import { openSession } from "../database/connect.ts";
@@ -36,6 +37,9 @@ export async function split(parts: Split): Promise<void> {
     }
     await requireReplication(sides.old);
     await openAll(sides.copy, await findAttempt(sides.old, parts.tenants), parts);
+    // Only now is a copy of their rows no longer needed.
+    await sides.old.rows("select admin.start_clearing($1::text[])", [parts.tenants]);
+    await sides.copy.rows("select admin.start_clearing(null)");
   } finally {
     await Promise.all([sides.old.end(), sides.copy.end()]);
   }
@@ -43,21 +47,35 @@ export async function split(parts: Split): Promise<void> {
 
 /** Gives up a split. Until the tenants live in the new cell, that is always possible. */
 export async function goBack(parts: Split): Promise<void> {
-  const { tenants, log } = parts;
-  const old = openSession(parts.old, options);
+  const { tenants, to, log } = parts;
+  const [old, copy] = [openSession(parts.old, options), openSession(parts.copy, options)];
   try {
     const [cell] = await old.rows<{ number: number }>("select core.read_cell()::int as number");
     const away = (await listMoving(old, tenants)).find(({ home }) => home !== cell!.number);
     if (away !== undefined)
-      throw new ConfigError(
-        `${away.tenant} lives in cell ${away.home}: run the split again without --back, to its end`,
-      );
+      throw new ConfigError(`${away.tenant} lives in cell ${away.home}: run the split again, without --back`);
+    const problem = await refuseServed(copy, parts);
     await openAll(old, await findAttempt(old, tenants), parts);
+    if (problem === null) await forgetNumber(copy, parts);
+    else log(`the standby could not be asked (${problem}): if it has coupon.cell = '${to}', take that out`);
   } finally {
-    await old.end();
+    await Promise.all([old.end(), copy.end()]);
   }
-  await forgetNumber(parts);
   log("the split is given up. A standby that was promoted for it cannot be used: shut it down, and build a new one");
+}
+
+// The old cell may have lost the end of a split in a failover. Returns why the copy could not be asked.
+async function refuseServed(copy: Session, { tenants, to }: Split): Promise<string | null> {
+  // The driver would try to connect forever.
+  const asked = beforeDeadline(listMoving(copy, tenants), performance.now() + drainWithinMs);
+  const moving = await asked.catch((error: Error) => error.message);
+  if (typeof moving === "string") return moving;
+  const served = moving.find(({ home, attempt }) => home === to && attempt === null);
+  if (served !== undefined)
+    throw new ConfigError(
+      `cell ${to} serves ${served.tenant}: the old cell has lost the end of the split, see docs/restore.md`,
+    );
+  return null;
 }
 
 // Returns the attempt when the new cell has everything of the tenants.
@@ -119,15 +137,8 @@ async function setNumber({ old, copy }: Sides, attempt: number, parts: Split): P
 }
 
 // So that a failover of the old cell to this standby works.
-async function forgetNumber({ copy: address, to, log }: Split): Promise<void> {
-  const copy = openSession(address, options);
-  try {
-    if ((await isStandby(copy)) && (await readCell(address)) === to) await changeNumber(copy, "reset coupon.cell");
-  } catch (error) {
-    log(`the standby could not be asked (${(error as Error).message}): if it has coupon.cell = '${to}', take that out`);
-  } finally {
-    await copy.end();
-  }
+async function forgetNumber(copy: Session, { copy: address, to }: Split): Promise<void> {
+  if ((await isStandby(copy)) && (await readCell(address)) === to) await changeNumber(copy, "reset coupon.cell");
 }
 
 async function changeNumber(copy: Session, change: string): Promise<void> {

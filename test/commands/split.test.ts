@@ -118,9 +118,21 @@ t.test("It goes on after each step that it was stopped at", async (t) => {
   const standby = openSession(sides.copy, { name: "psql" });
   t.teardown(() => standby.end());
   t.strictSame([...(await standby.rows("select from report.tenant"))], [], "no report has it twice");
+  const clearing = (of: Pick<typeof standby, "rows">) =>
+    of.rows(
+      "select external_id as tenant, left_at < 'infinity' as is_begun from core.tenant where left_at is not null",
+    );
+  fits(t, await clearing(sides.world.owner), [{ tenant: "ten_b", is_begun: false }]);
   await t.rejects(goBack(parts), { message: /^ten_b lives in cell 2: / });
   await split(parts);
   await split(parts);
+  fits(t, await clearing(sides.world.owner), [{ tenant: "ten_b", is_begun: true }]);
+  fits(t, await clearing(standby), [{ is_begun: true }, { is_begun: true }]);
+  // A failover to a standby that lacks the end of the split.
+  const { owner } = sides.world;
+  await owner.rows("update core.tenant set home = 1, left_at = null where external_id = 'ten_b'");
+  await t.rejects(goBack(parts), { message: /^cell 2 serves ten_b: / });
+  await owner.rows("select admin.release_tenants(fence, '{ten_b}', 2) from core.tenant where external_id = 'ten_b'");
   t.equal(lines.filter((line) => line === "the standby is promoted").length, 1);
 });
 

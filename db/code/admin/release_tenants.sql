@@ -10,7 +10,7 @@ begin
     raise exception 'attempt % moves other tenants too', p_attempt using errcode = 'CP409';
   end if;
   update core.tenant t
-  set home = p_to, left_at = now()
+  set home = p_to, left_at = 'infinity'
   where t.external_id = any (p_tenants) and t.fence = p_attempt and t.home = core.read_cell();
   get diagnostics v_done = row_count;
   if v_done <> cardinality(p_tenants) then

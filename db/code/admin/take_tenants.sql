@@ -25,7 +25,7 @@ begin
   update core.tenant t
   set home = v_cell, left_at = null
   where t.external_id = any (p_tenants) and t.home <> v_cell;
-  update core.tenant t set left_at = now() where t.home <> v_cell and t.left_at is null;
+  update core.tenant t set left_at = 'infinity' where t.home <> v_cell and t.left_at is null;
 end
 $$;
 comment on function admin.take_tenants(int, text[]) is

@@ -27,6 +27,14 @@ begin
       and c.number > v_cleared
     order by c.number
     limit p_limit);
+  -- Below a number that is missing, coupons may be left.
+  if v_coupons = '{}' then
+    v_coupons := array(
+      select c.coupon_id
+      from core.coupon c
+      where c.batch_id = v_batch.batch_id and c.tenant_id = p_tenant_id
+      limit p_limit);
+  end if;
   v_redemptions := array(
     select r.redemption_id
     from core.redemption r
@@ -53,8 +61,12 @@ begin
     where x.tenant_id = p_tenant_id and x.coupon_id = any (v_coupons))
   delete from core.coupon c
   where c.coupon_id = any (v_coupons) and c.tenant_id = p_tenant_id;
-  if cardinality(v_coupons) = p_limit then
-    return p_limit;
+  if cardinality(v_coupons) = p_limit or exists (
+    select
+    from core.coupon c
+    where c.batch_id = v_batch.batch_id and c.tenant_id = p_tenant_id)
+  then
+    return cardinality(v_coupons);
   end if;
   delete from core.batch b where b.tenant_id = p_tenant_id and b.batch_id = v_batch.batch_id;
   return cardinality(v_coupons) + 1;
