@@ -38,8 +38,8 @@ export async function split(parts: Split): Promise<void> {
     await requireReplication(sides.old);
     await openAll(sides.copy, await findAttempt(sides.old, parts.tenants), parts);
     // Only now is a copy of their rows no longer needed.
-    await sides.old.rows("select admin.start_clearing($1::text[])", [parts.tenants]);
-    await sides.copy.rows("select admin.start_clearing(null)");
+    await sides.old.rows("select admin.end_split($1::text[])", [parts.tenants]);
+    await sides.copy.rows("select admin.end_split(null)");
   } finally {
     await Promise.all([sides.old.end(), sides.copy.end()]);
   }

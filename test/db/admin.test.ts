@@ -532,7 +532,7 @@ t.test("Every function of admin was called, apart from those that other tests ca
   const names = volatile.map(({ name }) => name);
   t.strictSame(
     names.filter((name) => !called.has(name)),
-    `apply close_tenants join_cell mark_drained open_tenants perform_in_sandbox release_tenants reset_sandbox
-     rotate_credential start_clearing take_tenants test_webhook write_nonces`.split(/\s+/),
+    `apply close_tenants end_split join_cell mark_drained open_tenants perform_in_sandbox release_tenants reset_sandbox
+     rotate_credential take_tenants test_webhook write_nonces`.split(/\s+/),
   );
 });

@@ -96,7 +96,7 @@ export const testedElsewhere = `admin.apply admin.find_local admin.list_statemen
 /** Those that know no owner. */
 export const global = `admin.forget_key admin.has_tenants admin.join_cell admin.note_restore jobs.analyze_grown_tables
   admin.close_tenants admin.list_moving admin.mark_drained admin.open_tenants admin.read_nonces admin.release_tenants
-  admin.start_clearing admin.take_tenants admin.write_nonces jobs.join_workers jobs.find_prune_start
+  admin.end_split admin.take_tenants admin.write_nonces jobs.join_workers jobs.find_prune_start
   jobs.note_prune_step jobs.prune_nonces`;
 
 const uuid = (text: string) => createHash("md5").update(text).digest("hex");

@@ -5,7 +5,6 @@ create or replace function rules.clear_coupons(p_tenant_id int, p_limit int) ret
 language plpgsql volatile as $$
 declare
   v_batch        core.batch;
-  v_cleared      int;
   v_coupons      uuid[];
   v_redemptions  uuid[];
   v_reversals    uuid[];
@@ -18,23 +17,7 @@ begin
   if not found then
     return 0;
   end if;
-  v_cleared := rules.count_cleared(v_batch);
-  v_coupons := array(
-    select c.coupon_id
-    from core.coupon c
-    where c.batch_id = v_batch.batch_id
-      and c.tenant_id = p_tenant_id
-      and c.number > v_cleared
-    order by c.number
-    limit p_limit);
-  -- Below a number that is missing, coupons may be left.
-  if v_coupons = '{}' then
-    v_coupons := array(
-      select c.coupon_id
-      from core.coupon c
-      where c.batch_id = v_batch.batch_id and c.tenant_id = p_tenant_id
-      limit p_limit);
-  end if;
+  v_coupons := rules.find_uncleared(v_batch, p_limit);
   v_redemptions := array(
     select r.redemption_id
     from core.redemption r
