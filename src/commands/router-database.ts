@@ -2,7 +2,7 @@
 import { provideContext, type Command } from "../command-line/command.ts";
 import { writeOutput } from "../command-line/output.ts";
 import { ConfigError, readConfig } from "../config/config.ts";
-import { type Address, listServers } from "../config/database-address.ts";
+import { type Address, joinPlaces, listServers, readOptions } from "../config/database-address.ts";
 import { connect, openSession, sqlState } from "../database/connect.ts";
 import { sessionSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";
@@ -133,36 +133,26 @@ export async function addReports(address: Address, cell: number, report: (Addres
 export function parseConnection(text: string): Address {
   const found = [...text.matchAll(/(\w+)='((?:[^'\\]|\\.)*)'/g)];
   const all = Object.fromEntries(found.map(([, name, value]) => [name!, value!.replace(/\\(.)/g, "$1")]));
-  const { host = "", port = "", dbname = "" } = all;
-  const ports = port.split(",").map(Number);
-  const [first, ...others] = host.split(",").map((name, index) => ({ host: name, port: ports[index]! }));
-  const known = ["sslmode", "sslrootcert", "target_session_attrs"];
-  const parameters = Object.entries(all).filter(([name]) => known.includes(name));
-  return {
-    ...first!,
-    ...(others.length > 0 && { others }),
-    database: dbname,
-    ...(parameters.length > 0 && { parameters: Object.fromEntries(parameters) }),
-  };
+  return readOptions(all);
 }
 
 /**
  * The connection string of a cell for libpq, without login. The options are those of every connection of serve. Of
  * several servers, libpq takes the one that takes writes.
  */
-function formatConnection({ host, port, others = [], database = "", parameters = {} }: Address): string {
+function formatConnection(cell: Address): string {
+  const { database = "", parameters = {} } = cell;
   const settings = { ...sessionSettings, role: "coupon_api", statement_timeout: "3s", lock_timeout: "2s" };
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`);
-  const places = [{ host, port }, ...others];
+  const hasOthers = cell.others !== undefined;
   const all = {
-    host: places.map((place) => place.host).join(),
-    port: places.map((place) => place.port).join(),
+    ...joinPlaces(cell),
     dbname: database,
     connect_timeout: "2",
     // A machine that vanished is noticed after this time, and then the next one is asked.
-    tcp_user_timeout: places.length > 1 ? "1000" : "3000",
+    tcp_user_timeout: hasOthers ? "1000" : "3000",
     application_name: "coupon router",
-    ...(places.length > 1 && { target_session_attrs: "read-write" }),
+    ...(hasOthers && { target_session_attrs: "read-write" }),
     ...parameters,
     options: options.join(" "),
   };

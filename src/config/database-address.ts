@@ -30,10 +30,8 @@ export function parseUrl(text: string): Address | null {
   const [user, password] = colon === -1 ? [login] : [login!.slice(0, colon), login!.slice(colon + 1)];
   try {
     const { host, port, ...parameters } = Object.fromEntries(new URLSearchParams(query));
-    const [place, ...others] = parsePlaces(placesText, host, port);
     return {
-      ...place!,
-      ...(others.length > 0 && { others }),
+      ...parsePlaces(placesText, host, port),
       ...(user && { user: decodeURIComponent(user) }),
       ...(password && { password: decodeURIComponent(password) }),
       ...(databaseName && { database: decodeURIComponent(databaseName) }),
@@ -45,17 +43,36 @@ export function parseUrl(text: string): Address | null {
 }
 
 // Throws if the text has another form. One port among the parameters is for every host.
-function parsePlaces(text: string, hosts?: string, ports?: string): Server[] {
+function parsePlaces(text: string, hosts?: string, ports?: string): Pick<Address, "host" | "port" | "others"> {
   const written = text.split(",").map((one) => /^(\[[^\]]*\]|[^:]*)(?::(\d*))?$/.exec(one)!);
   const hostList = hosts ? hosts.split(",") : written.map(([, host]) => decodeURIComponent(host!));
   const portList = ports ? ports.split(",") : written.map(([, , port]) => port);
   if (portList.length !== 1 && portList.length !== hostList.length) throw new Error("not a port for each host");
   if (hostList.length > 1 && hostList.includes("")) throw new Error("a host is missing");
-  return hostList.map((name, index) => {
+  const [place, ...others] = hostList.map((name, index) => {
     const port = Number((portList.length === 1 ? portList[0] : portList[index]) || 5432);
     if (!Number.isInteger(port) || port <= 0 || port >= 65_536) throw new Error("not a port");
     return { host: name.replace(/^\[(.*)\]$/, "$1") || "localhost", port };
   });
+  return { ...place!, ...(others.length > 0 && { others }) };
+}
+
+/** Host and port of an address as libpq names several: with commas. */
+export function joinPlaces({ host, port, others = [] }: Address): { host: string; port: string } {
+  const places = [{ host, port }, ...others];
+  return { host: places.map((one) => one.host).join(), port: places.map((one) => one.port).join() };
+}
+
+/** Reads options of libpq. Of those that are no address, it keeps what says which server to trust and to choose. */
+export function readOptions({ host, port, dbname, user, password, ...more }: Record<string, string>): Address {
+  const known = ["sslmode", "sslrootcert", "target_session_attrs"].filter((name) => more[name] !== undefined);
+  return {
+    ...parsePlaces("", host, port),
+    ...(user !== undefined && { user }),
+    ...(password !== undefined && { password }),
+    ...(dbname !== undefined && { database: dbname }),
+    ...(known.length > 0 && { parameters: Object.fromEntries(known.map((name) => [name, more[name]!])) }),
+  };
 }
 
 /** Writes the URL of `address`, which libpq and psql read alike. With one host, every driver does. */
@@ -65,7 +82,7 @@ export function formatUrl({ host, port, others = [], user, password, database = 
   const isInQuery = places.some((one) => isSocketFolder(one.host) || isIPv6(one.host));
   const login = [user ?? "", ...(password === undefined ? [] : [password])].map(encode).join(":");
   const place = isInQuery ? "" : places.map((one) => `${one.host}:${one.port}`).join();
-  const listed = { host: places.map((one) => one.host).join(), port: places.map((one) => one.port).join() };
+  const listed = joinPlaces({ host, port, others });
   const query = Object.entries({ ...(isInQuery && listed), ...parameters })
     .map(([name, value]) => `${encode(name)}=${encode(value)}`)
     .join("&");

@@ -55,7 +55,7 @@ export function createFinder(address: Address, { ask, isConnectionError }: Finde
     const [newest] = found.sort((a, b) => b.timeline - a.timeline);
     const other = found.find((one) => one.cell !== newest!.cell);
     if (other !== undefined)
-      refuse([new Unavailable(`${nameOf(other.server)} and ${nameOf(newest!.server)} are different cells`)]);
+      throw noPrimary(`both take writes: ${nameOf(other.server)} and ${nameOf(newest!.server)} are different cells`);
     cell = newest!.cell;
     return newest!.server;
   }
@@ -77,8 +77,10 @@ function refuse(errors: unknown[]): never {
   const other = errors.find((error) => !(error instanceof Unavailable));
   if (other !== undefined) throw other;
   const reasons = errors.map((error) => (error as Error).message).join("; ");
-  throw Object.assign(new Error(`no server takes writes: ${reasons}`), { code: "CONNECTION_NO_PRIMARY" });
+  throw noPrimary(`no server takes writes: ${reasons}`);
 }
+
+const noPrimary = (message: string): Error => Object.assign(new Error(message), { code: "CONNECTION_NO_PRIMARY" });
 
 /** One connection of the driver. */
 export type Connection = Database & Pick<Session, "run">;

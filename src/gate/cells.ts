@@ -10,7 +10,7 @@ export type Cells = {
   /** The number of the cell where an access key was found last. undefined: nowhere. */
   ofKey(accessKey: string): number | undefined;
   ofNumber(cell: number): Cell;
-  /** The number of that cell. 1 without a router. */
+  /** The number of the cell where a tenant was found last. 1 without a router. */
   numberOf(tenantId: number): number;
   /** Notes where a credential was found. */
   note(accessKey: string, tenantId: number, cell: number): void;

@@ -4,7 +4,7 @@
 // A question with tenant = 'ten_…' reaches one cell only: a check constraint of each foreign table says which tenants
 // live elsewhere, and the planner leaves out what it contradicts. A tenant that no constraint names is looked for in
 // all cells. So a constraint may lack a new tenant, but must not name one that has moved to its cell since.
-import { type Address, listServers } from "../config/database-address.ts";
+import { type Address, joinPlaces, readOptions } from "../config/database-address.ts";
 import { openSession } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
 import type { Log } from "./migrate.ts";
@@ -21,10 +21,8 @@ const quote = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 /** Says where the reports of a cell are read: in the cell, or in a standby of it. Without a password: a superuser. */
 export async function setReportLogin(session: Session, cell: number, login: Address & { user: string }): Promise<void> {
   const { user, password, database = "", parameters } = login;
-  const servers = listServers(login);
   const place = {
-    host: servers.map(({ host }) => host).join(),
-    port: servers.map(({ port }) => port).join(),
+    ...joinPlaces(login),
     dbname: database,
     connect_timeout: "5",
     application_name: "coupon router",
@@ -89,18 +87,7 @@ async function readLogins(session: Session): Promise<{ cell: number; address: Ad
   );
   return rows.map(({ cell, options }) => {
     if (options === null) return { cell, address: null };
-    const all = JSON.parse(options) as Record<string, string>;
-    const hosts = all["host"]!.split(",");
-    const ports = all["port"]!.split(",").map(Number);
-    const [first, ...others] = hosts.map((host, index) => ({ host, port: ports[index]! }));
-    const { dbname, user, password } = all;
-    const known = ["sslmode", "sslrootcert", "target_session_attrs"].filter((name) => all[name] !== undefined);
-    const parameters = Object.fromEntries(known.map((name) => [name, all[name]!]));
-    const login = { user: user!, ...(password !== undefined && { password }) };
-    return {
-      cell,
-      address: { ...first!, ...(others.length > 0 && { others }), database: dbname!, ...login, parameters },
-    };
+    return { cell, address: readOptions(JSON.parse(options) as Record<string, string>) };
   });
 }
 
